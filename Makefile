@@ -1,0 +1,39 @@
+# Every target makes what it needs: a fresh machine with Python 3.11 and pip is enough.
+.PHONY: demo test quick check bench docs clean
+PYTHON ?= python3.11
+BIN := .venv/bin
+INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt --editable
+
+demo: .venv/.installed
+	$(BIN)/talka demo
+
+test: .venv/.installed-dev
+	$(BIN)/pytest
+
+quick: .venv/.installed-dev
+	$(BIN)/pytest -m "not slow"
+
+check: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.engine --preset smoke
+
+docs: .venv/.installed-dev
+	$(BIN)/python -m talka.cli.reference > docs/cli.md
+
+clean:
+	rm -rf .venv build
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: .venv/bin/python pyproject.toml constraints.txt
+	$(INSTALL) .
+	touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(INSTALL) ".[cluster,bench,dev]"
+	touch $@

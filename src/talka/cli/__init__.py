@@ -1,0 +1,1 @@
+"""What people type: one file per command; nothing imports this folder."""

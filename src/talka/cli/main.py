@@ -1,0 +1,88 @@
+"""`talka`: find the command, run it, turn errors into one line and an exit code.
+
+A command is one file in this folder with three names: `HELP` (one line), `add_arguments(parser)`
+and `run(args) -> int`. Heavy imports belong inside `run`, so that `talka --help` stays fast.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType, ModuleType
+
+from talka import __version__
+from talka.errors import TalkaError
+
+COMMANDS = ("demo", "explain", "report")
+EXIT_CODES = """\
+exit codes:
+  0    the job is done
+  1    the job failed; the message says why
+  2    the input or an option is wrong; the message says what is allowed
+  130  interrupted (Ctrl+C)
+  143  terminated (SIGTERM)
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line; `talka.cli.reference` writes docs/cli.md from it."""
+    parser = argparse.ArgumentParser(
+        prog="talka",
+        description="Many ordinary machines, one job, little talk.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"talka {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = _module(name)
+        command = subparsers.add_parser(
+            name,
+            help=module.HELP,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    try:
+        with _terminate_like_interrupt():
+            return int(args.run(args))
+    except TalkaError as error:
+        print(f"talka {args.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"talka {args.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+@contextlib.contextmanager
+def _terminate_like_interrupt() -> Iterator[None]:
+    """SIGTERM unwinds the stack as Ctrl+C does, so that every `with` cleans up."""
+
+    def unwind(signum: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + signum)
+
+    before = signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"talka.cli.{name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
