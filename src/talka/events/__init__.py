@@ -1,0 +1,49 @@
+"""One stream of events, three readers: the progress bar, the report page and the dashboard."""
+
+from talka.events.base import (
+    EVENTS,
+    Event,
+    Failure,
+    Measured,
+    PhaseAdvanced,
+    PhaseEnded,
+    PhaseStarted,
+    Predicted,
+    RunEnded,
+    RunStarted,
+    Spilled,
+    TaskAgain,
+    TasksRan,
+    WorkerLost,
+)
+from talka.events.progress import progress_in_terminal
+from talka.events.reader import Comparison, RunRecord, Stamped, compare, read_run
+from talka.events.run import RUN_DIR_VARIABLE, Run
+from talka.events.stream import Phase, Stream
+
+__all__ = [
+    "EVENTS",
+    "RUN_DIR_VARIABLE",
+    "Comparison",
+    "Event",
+    "Failure",
+    "Measured",
+    "Phase",
+    "PhaseAdvanced",
+    "PhaseEnded",
+    "PhaseStarted",
+    "Predicted",
+    "Run",
+    "RunEnded",
+    "RunRecord",
+    "RunStarted",
+    "Spilled",
+    "Stamped",
+    "Stream",
+    "TaskAgain",
+    "TasksRan",
+    "WorkerLost",
+    "compare",
+    "progress_in_terminal",
+    "read_run",
+]

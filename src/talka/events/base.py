@@ -1,0 +1,120 @@
+"""The events themselves: frozen dataclasses of plain values.
+
+`part` is a stable id such as `step/exchange`, `superstep/3` or `stage/2/exchange`. What was
+predicted for a part and what was measured for it meet on that id.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["done", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something went wrong: one line for everybody, the traceback for whoever must mend it."""
+
+    message: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a part of a job will cost; None where nothing can be said in advance."""
+
+    part: str
+    sent_bytes: float | None
+    seconds: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What that part did cost."""
+
+    part: str
+    sent_bytes: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
+    """A part that takes a while begins; `total` is None where its length is not known."""
+
+    part: str
+    total: float | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseAdvanced:
+    part: str
+    done: float
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEnded:
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class TasksRan:
+    """A stretch of tasks of one name on one worker; short ones are counted together."""
+
+    name: str
+    worker: str
+    count: int
+    start_s: float
+    end_s: float
+    busy_s: float
+    output_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAgain:
+    """A task runs once more: its output was lost, its worker died or it raised and may try again."""
+
+    task: int
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLost:
+    worker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """Outputs went from memory to disk to keep the budget."""
+
+    num_bytes: int
+    seconds: float
+
+
+Event = (
+    RunStarted
+    | RunEnded
+    | Failure
+    | Predicted
+    | Measured
+    | PhaseStarted
+    | PhaseAdvanced
+    | PhaseEnded
+    | TasksRan
+    | TaskAgain
+    | WorkerLost
+    | Spilled
+)
+EVENTS: dict[str, type[Event]] = {event.__name__: event for event in Event.__args__}

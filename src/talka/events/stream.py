@@ -1,0 +1,99 @@
+"""One stream: whoever works emits; the file, the progress bar and tests listen."""
+
+import dataclasses
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from talka.errors import RunDirectoryError
+from talka.events.base import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted
+
+Listener = Callable[[Event], None]
+ADVANCE_EVERY_S = 0.2  # often enough for an eye, rare enough to cost nothing
+
+
+class Stream:
+    """Events go to `path` (one JSON object a line, one writer per file) and to all listeners.
+
+    Without a path nothing is written. Every line reaches the file with its own write, so a run
+    that is killed leaves all that it said.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._lock = threading.Lock()
+        self._listeners: list[Listener] = []
+        self._file: int | None = None
+        if path is not None:
+            try:
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            except OSError as error:
+                advice = "Choose a folder that you may write to."
+                raise RunDirectoryError(str(path.parent), error.strerror or "", advice) from error
+
+    def emit(self, event: Event) -> None:
+        with self._lock:
+            if self._file is not None:
+                os.write(self._file, _line(event))
+            for listener in self._listeners:
+                listener(event)
+
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
+        with self._lock:
+            self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
+
+    @contextmanager
+    def phase(self, part: str, *, total: float | None = None, unit: str = "") -> Iterator["Phase"]:
+        """Show a part of the job as it goes on, and measure it."""
+        phase = Phase(self, part)
+        self.emit(PhaseStarted(part, total, unit))
+        start = time.perf_counter()
+        try:
+            yield phase
+        finally:
+            self.emit(PhaseEnded(part))
+        self.emit(Measured(part, phase.sent_bytes, time.perf_counter() - start))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+
+class Phase:
+    """A part of a job that is going on: say how far it is and what it sent."""
+
+    def __init__(self, stream: Stream, part: str) -> None:
+        self.sent_bytes: float | None = None
+        self.done = 0.0
+        self._stream, self._part = stream, part
+        self._shown_s = 0.0
+
+    def advance(self, amount: float = 1) -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now - self._shown_s >= ADVANCE_EVERY_S:
+            self._shown_s = now
+            self._stream.emit(PhaseAdvanced(self._part, self.done))
+
+
+def _line(event: Event) -> bytes:
+    fields: dict[str, Any] = {"event": type(event).__name__, "time_s": time.time()}
+    for field in dataclasses.fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None  # JSON knows no NaN and no infinity
+        fields[field.name] = value
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
