@@ -4,16 +4,17 @@ Sizes and rates are decimal (1 kB = 1000 bytes, 1 gbit = 10^9 bits a second), as
 have it; `KiB`, `MiB`, `GiB` are binary.
 """
 
+import math
 import re
 
 from talka.errors import InvalidValueError
 
-_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "pb": 10**15}
 _BYTES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _BITS_PER_S = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
 _BITS_PER_S |= {f"{name}/s": value for name, value in _BITS_PER_S.items()}
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0}
-_COUNT = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
+_COUNT = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d+))?\s*([a-z/]*)\s*", re.IGNORECASE)
 
 
@@ -54,7 +55,11 @@ def parse_count(text: str, *, name: str = "number") -> int:
     >>> parse_count("2.9M")
     2900000
     """
-    return round(_parse(text, _COUNT, name, "a number such as 400, 20k or 2.9M"))
+    allowed = "a whole number such as 400, 20k or 2.9M"
+    count = _parse(text, _COUNT, name, allowed)
+    if not math.isclose(count, round(count), rel_tol=1e-12):  # 2.9 * 10**6 may miss by a last bit
+        raise InvalidValueError(name, text, allowed)
+    return round(count)
 
 
 def _parse(text: str, units: dict[str, int] | dict[str, float], name: str, allowed: str) -> float:
@@ -96,7 +101,9 @@ def format_count(count: float) -> str:
 
 def _scaled(value: float, prefixes: tuple[str, ...]) -> str:
     if abs(value) < 999.5:
-        return f"{value:.0f} " if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g} "
+        return (
+            f"{value:.0f} " if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g} "
+        )
     for prefix in prefixes:
         value /= 1000
         if abs(value) < 999.5 or prefix == prefixes[-1]:
@@ -111,9 +118,13 @@ def format_seconds(seconds: float) -> str:
     >>> format_seconds(0.00012), format_seconds(0.25), format_seconds(12.34), format_seconds(200)
     ('0.12 ms', '250 ms', '12.3 s', '3 min 20 s')
     """
-    if abs(seconds) < 0.9995:
+    if not math.isfinite(seconds):
+        return f"{seconds} s"
+    if seconds < 0:
+        return f"-{format_seconds(-seconds)}"
+    if seconds < 0.9995:
         return f"{seconds * 1000:.3g} ms"
-    if abs(seconds) < 99.95:
+    if seconds < 99.95:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

@@ -34,13 +34,13 @@ class _Bars:
             self._bars[event.part] = self.progress.add_task(
                 event.part, total=event.total, unit=event.unit
             )
-        elif isinstance(event, PhaseAdvanced):
+        elif isinstance(event, PhaseAdvanced) and event.part in self._bars:
             self.progress.update(self._bars[event.part], completed=event.done)
-        elif isinstance(event, PhaseEnded):
+        elif isinstance(event, PhaseEnded) and event.part in self._bars:
             bar = self._bars.pop(event.part)
             task = self.progress.tasks[self.progress.task_ids.index(bar)]
-            end = task.completed if task.total is None else task.total
-            self.progress.update(bar, completed=end, total=end)
+            if task.total is None:
+                self.progress.update(bar, total=task.completed)
             self.progress.stop_task(bar)
 
 
@@ -58,7 +58,7 @@ def _progress() -> "Progress":
             return Text(f"{done}{total} {unit}{speed}")
 
     return Progress(
-        TextColumn("{task.description:<16}"),
+        TextColumn("{task.description:<16}", markup=False),
         BarColumn(bar_width=30),
         Rate(),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),

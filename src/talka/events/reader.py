@@ -4,10 +4,11 @@ import dataclasses
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from types import UnionType
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from talka.errors import RunDirectoryError
 from talka.events.base import EVENTS, Event, Measured, Predicted, RunEnded
@@ -51,44 +52,33 @@ class RunRecord:
     def comparisons(self) -> list[Comparison]:
         """Predicted beside measured, in the order in which parts were first named.
 
-        Measurements of the same part (one per rank or per repetition) are added up.
+        A part's repetitions are added up. Ranks that measured it did so at the same time: their
+        bytes are added up, and the slowest one's seconds count.
         """
-        return compare([stamped.event for stamped in self.events])
+        return _compare((stamped.source, stamped.event) for stamped in self.events)
 
     def _writer_lives(self) -> bool:
         if self.config.get("host") != socket.gethostname():
             return True  # on another machine: nobody can tell from here
         try:
             os.kill(int(self.config["pid"]), 0)
-        except (ProcessLookupError, KeyError):
+        except (ProcessLookupError, KeyError, TypeError, ValueError):
             return False
         except PermissionError:
             return True
         return True
 
 
-def compare(events: list[Event]) -> list[Comparison]:
-    predicted: dict[str, Predicted] = {}
-    measured: dict[str, Measured] = {}
-    for event in events:
-        if isinstance(event, Predicted):
-            predicted[event.part] = event
-        elif isinstance(event, Measured):
-            known = measured.get(event.part)
-            measured[event.part] = event if known is None else _added(known, event)
-    parts = dict.fromkeys([*predicted, *measured])
-    return [Comparison(part, predicted.get(part), measured.get(part)) for part in parts]
+def compare(events: Iterable[Event]) -> list[Comparison]:
+    """Predicted beside measured, for events of one writer."""
+    return _compare(("driver", event) for event in events)
 
 
 def read_run(path: Path) -> RunRecord:
     """Read all event files of `path`, merged by time."""
-    files = sorted(path.glob("events*.jsonl")) if path.is_dir() else []
-    if not files:
-        problem = "has no events.jsonl, so it is no run" if path.is_dir() else "does not exist"
-        raise RunDirectoryError(str(path), problem, "Give a folder such as runs/<time>-<name>.")
     events: list[Stamped] = []
     num_unreadable = 0
-    for file in files:
+    for file in _event_files(path):
         for stamped in _read_file(file):
             if stamped is None:
                 num_unreadable += 1
@@ -99,32 +89,88 @@ def read_run(path: Path) -> RunRecord:
     return RunRecord(path, config, events, _read_json(path / "result.json"), num_unreadable)
 
 
-def _added(first: Measured, second: Measured) -> Measured:
-    def add(a: float | None, b: float | None) -> float | None:
-        return b if a is None else a if b is None else a + b
+def _compare(events: Iterable[tuple[str, Event]]) -> list[Comparison]:
+    predicted: dict[str, Predicted] = {}
+    measured: dict[str, dict[str, Measured]] = {}
+    for source, event in events:
+        if isinstance(event, Predicted):
+            predicted[event.part] = event
+        elif isinstance(event, Measured):
+            of_sources = measured.setdefault(event.part, {})
+            before = of_sources.get(source)
+            of_sources[source] = event if before is None else _in_turn(before, event)
+    together = {part: _together(part, of.values()) for part, of in measured.items()}
+    parts = dict.fromkeys([*predicted, *measured])
+    return [Comparison(part, predicted.get(part), together.get(part)) for part in parts]
 
+
+def _in_turn(first: Measured, second: Measured) -> Measured:
     return Measured(
-        first.part, add(first.sent_bytes, second.sent_bytes), add(first.seconds, second.seconds)
+        first.part,
+        _sum([first.sent_bytes, second.sent_bytes]),
+        _sum([first.seconds, second.seconds]),
     )
+
+
+def _together(part: str, measured: Iterable[Measured]) -> Measured:
+    """What sources cost that worked side by side."""
+    measured = list(measured)
+    seconds = [one.seconds for one in measured if one.seconds is not None]
+    return Measured(part, _sum([one.sent_bytes for one in measured]), max(seconds, default=None))
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _event_files(path: Path) -> list[Path]:
+    files = sorted(path.glob("events*.jsonl")) if path.is_dir() else []
+    if not files:
+        problem = "does not exist"
+        if path.is_dir():
+            problem = "has no events.jsonl, so it is no run"
+        elif path.exists():
+            problem = "is no folder"
+        raise RunDirectoryError(str(path), problem, "Give a folder such as runs/<time>-<name>.")
+    return files
 
 
 def _read_file(file: Path) -> Iterator[Stamped | None]:
     source = file.name.removeprefix("events").removesuffix(".jsonl").lstrip(".") or "driver"
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            yield _parsed(line, source)
+    try:
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                yield _parsed(line, source)
+    except OSError as error:
+        problem = f"{file.name} cannot be read ({error.strerror})"
+        raise RunDirectoryError(str(file.parent), problem, "Mend its permissions.") from error
 
 
 def _parsed(line: str, source: str) -> Stamped | None:
     try:
         fields = json.loads(line)
         kind = EVENTS[fields["event"]]
-        names = [field.name for field in dataclasses.fields(kind)]
-        return Stamped(
-            float(fields["time_s"]), source, kind(**{name: fields[name] for name in names})
-        )
+        known = [field for field in dataclasses.fields(kind) if field.name in fields]
+        if not all(_fits(fields[field.name], field.type) for field in known):
+            return None
+        event = kind(**{field.name: fields[field.name] for field in known})
+        return Stamped(float(fields["time_s"]), source, event)
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a field is of its declared type, so that readers need not doubt it.
+
+    >>> _fits(3, float), _fits(None, float), _fits(None, float | None), _fits("3", int)
+    (True, False, True, False)
+    """
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if isinstance(kind, UnionType):
+        return any(_fits(value, option) for option in get_args(kind))
+    return isinstance(value, int | float if kind is float else kind)
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

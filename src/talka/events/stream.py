@@ -29,6 +29,8 @@ class Stream:
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
         self._file: int | None = None
+        self.dir = None if path is None else path.parent
+        """The run directory, if there is one."""
         if path is not None:
             try:
                 self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -62,6 +64,7 @@ class Stream:
         try:
             yield phase
         finally:
+            phase.show()
             self.emit(PhaseEnded(part))
         self.emit(Measured(part, phase.sent_bytes, time.perf_counter() - start))
 
@@ -79,13 +82,17 @@ class Phase:
         self.sent_bytes: float | None = None
         self.done = 0.0
         self._stream, self._part = stream, part
-        self._shown_s = 0.0
+        self._shown, self._shown_s = 0.0, 0.0
 
     def advance(self, amount: float = 1) -> None:
         self.done += amount
-        now = time.monotonic()
-        if now - self._shown_s >= ADVANCE_EVERY_S:
-            self._shown_s = now
+        if time.monotonic() - self._shown_s >= ADVANCE_EVERY_S:
+            self.show()
+
+    def show(self) -> None:
+        """Say how far it is, unless that was said already."""
+        if self.done != self._shown:
+            self._shown, self._shown_s = self.done, time.monotonic()
             self._stream.emit(PhaseAdvanced(self._part, self.done))
 
 

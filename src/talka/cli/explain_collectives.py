@@ -1,0 +1,175 @@
+"""What every collective, and every way to average, costs on given links: bytes and seconds.
+
+One transfer takes its latency and then bytes / rate. A host has one port: all that it sends shares
+the rate of its link, and so does all that it receives. Rounds run one after another.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from talka.cli.tables import print_json, print_table
+from talka.errors import InvalidValueError
+from talka.units import (
+    format_bytes,
+    format_rate,
+    format_seconds,
+    parse_bytes,
+    parse_count,
+    parse_rate,
+    parse_seconds,
+)
+
+if TYPE_CHECKING:
+    from talka.network import Network, Scheme
+
+HELP = "what collectives and exchanges cost on given links"
+DEFAULT_WORKERS = 8
+MAX_WORKERS = 1000  # the pairs of workers and servers grow with its square
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add, shown = parser.add_argument, "(default: %(default)s)"
+    add("--workers", metavar="P", help=f"number (default: {DEFAULT_WORKERS}, or that of --rates)")
+    add("--bytes", metavar="SIZE", default="25MB", help=f"payload of one worker {shown}")
+    rates = parser.add_mutually_exclusive_group()
+    rates.add_argument("--rate", default="1gbit", help=f"rate of every link {shown}")
+    rates.add_argument(
+        "--rates", metavar="RATE,...", help="unequal links: one rate per worker, or per host"
+    )
+    add("--latency", metavar="TIME", default="0.1ms", help=f"latency of every link {shown}")
+    add(
+        "--hosts", metavar="H", help="spread P workers over H hosts, one link each (default: P)"
+    )
+    add("--inner-rate", metavar="RATE", default="20gbit", help=f"rate inside a host {shown}")
+    add("--inner-latency", metavar="TIME", default="0.03ms", help=f"latency inside a host {shown}")
+    add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from talka.network import COLLECTIVES, EXCHANGES, cheapest_average
+
+    network = _network(args)
+    payload_bytes = parse_bytes(args.bytes, name="--bytes")
+    groups = {
+        "collectives": _rows(COLLECTIVES, network, payload_bytes),
+        "exchanges": _rows(EXCHANGES, network, payload_bytes),
+    }
+    cheapest = cheapest_average(network, payload_bytes) if network.num_workers > 1 else None
+    if args.format == "json":
+        print_json({**_given(network, payload_bytes), **groups, "cheapest_average": cheapest})
+    else:
+        _print_tables(network, payload_bytes, groups, cheapest)
+    return 0
+
+
+def _network(args: argparse.Namespace) -> "Network":
+    from talka.network import Link, Network, spread
+
+    num_workers, num_hosts = _count(args.workers, "--workers"), _count(args.hosts, "--hosts")
+    rates = None
+    if args.rates is not None:
+        rates = [parse_rate(rate, name="--rates") for rate in args.rates.split(",")]
+    if num_workers is None:
+        num_workers = len(rates) if rates and num_hosts is None else DEFAULT_WORKERS
+    if num_hosts is None:
+        num_hosts = num_workers
+    if num_hosts > num_workers:
+        raise InvalidValueError("--hosts", num_hosts, f"at most the {num_workers} workers")
+    if rates is None:
+        rates = [parse_rate(args.rate, name="--rate")] * num_hosts
+    if len(rates) != num_hosts:
+        whose = "workers" if args.hosts is None else "hosts"
+        allowed = f"one rate for each of {num_hosts} {whose}, not {len(rates)} rates"
+        raise InvalidValueError("--rates", args.rates, allowed)
+    latency_s = parse_seconds(args.latency, name="--latency")
+    inner_latency_s = parse_seconds(args.inner_latency, name="--inner-latency")
+    return Network(
+        tuple(Link(latency_s, rate) for rate in rates),
+        workers_per_host=spread(num_workers, num_hosts=num_hosts),
+        inner=Link(inner_latency_s, parse_rate(args.inner_rate, name="--inner-rate")),
+    )
+
+
+def _count(text: str | None, name: str) -> int | None:
+    if text is None:
+        return None
+    count = parse_count(text, name=name)
+    if not 1 <= count <= MAX_WORKERS:
+        raise InvalidValueError(name, text, f"a whole number from 1 to {MAX_WORKERS}")
+    return count
+
+
+def _rows(
+    schemes: Mapping[str, "Scheme"], network: "Network", payload_bytes: float
+) -> list[dict[str, Any]]:
+    rows = []
+    for name, scheme in schemes.items():
+        cost = scheme.cost(network, payload_bytes)
+        rows.append(
+            {
+                "scheme": name,
+                "what": scheme.what,
+                "averages": scheme.averages,
+                "max_sent_bytes": cost.max_sent_bytes,
+                "total_bytes": cost.total_bytes,
+                "seconds": cost.seconds,
+                "rounds": cost.num_rounds,
+                "why": cost.reason,
+                "sent_bytes_by_rank": cost.sent_bytes_by_rank,
+                "received_bytes_by_rank": cost.received_bytes_by_rank,
+            }
+        )
+    return rows
+
+
+def _given(network: "Network", payload_bytes: int) -> dict[str, Any]:
+    return {
+        "workers": network.num_workers,
+        "payload_bytes": payload_bytes,
+        "latency_s": network.links[0].latency_s,
+        "rates_bits_per_s": [link.rate_bits_per_s for link in network.links],
+        "workers_per_host": network.workers_per_host,
+        "inner_latency_s": network.inner.latency_s,
+        "inner_rate_bits_per_s": network.inner.rate_bits_per_s,
+    }
+
+
+def _print_tables(
+    network: "Network",
+    payload_bytes: int,
+    groups: Mapping[str, list[dict[str, Any]]],
+    cheapest: str | None,
+) -> None:
+    print(f"{_described(network)}, latency {format_seconds(network.links[0].latency_s)}")
+    print(f"P = {network.num_workers} workers, B = {format_bytes(payload_bytes)} payload of each")
+    for title, rows in groups.items():
+        marked = cheapest if title == "exchanges" else None
+        print_table(
+            [_cells(row, is_cheapest=row["scheme"] == marked) for row in rows],
+            title=f"\n{title}",
+            right=("busiest sends", "in all", "time"),
+        )
+    if cheapest:
+        print("\n* the cheapest exchange after which everyone has the average")
+
+
+def _described(network: "Network") -> str:
+    rates = [format_rate(link.rate_bits_per_s) for link in network.links]
+    links = f"links of {rates[0]}" if len(set(rates)) == 1 else f"links of {', '.join(rates)}"
+    if max(network.workers_per_host) == 1:
+        return links
+    per_host = ", ".join(str(count) for count in network.workers_per_host)
+    inner = f"{format_rate(network.inner.rate_bits_per_s)} inside"
+    return f"{len(rates)} hosts of {per_host} workers, {inner}, {links}"
+
+
+def _cells(row: Mapping[str, Any], *, is_cheapest: bool) -> dict[str, str]:
+    return {
+        "scheme": row["scheme"] + (" *" if is_cheapest else ""),
+        "what it does": row["what"],
+        "busiest sends": format_bytes(row["max_sent_bytes"]),
+        "in all": format_bytes(row["total_bytes"]),
+        "time": format_seconds(row["seconds"]),
+        "why": row["why"],
+    }

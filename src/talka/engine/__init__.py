@@ -1,0 +1,24 @@
+"""Where work runs: tasks and gangs, on this machine or on many."""
+
+from typing import TYPE_CHECKING, Any
+
+from talka.engine.base import Engine, Ref
+from talka.engine.lineage import Retries
+
+if TYPE_CHECKING:
+    from talka.engine.embedded import Embedded
+    from talka.engine.gang import GangWorker
+    from talka.engine.on_ray import OnRay
+
+__all__ = ["Embedded", "Engine", "GangWorker", "OnRay", "Ref", "Retries"]
+
+_HOMES = {"Embedded": "embedded", "GangWorker": "gang", "OnRay": "on_ray"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import an engine when it is first named: pyarrow and ray are not free."""
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"talka.engine.{_HOMES[name]}"), name)

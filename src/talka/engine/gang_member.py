@@ -1,0 +1,57 @@
+"""A rank of a local gang: `python -m talka.engine.gang_member CHANNEL DRIVER`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from talka.engine import wire
+from talka.engine.calls import Caught, explain
+from talka.engine.gang import GangWorker, encoded
+from talka.engine.shipping import unship
+from talka.engine.worker_main import open_channel
+from talka.events import Stream
+
+
+def main() -> None:
+    channel = open_channel()
+    hello, _ = wire.receive(channel)
+    sys.path[:] = hello["path"]
+    rank, size = hello["rank"], hello["size"]
+    function: Any = None
+    with Caught() as caught:
+        import torch.distributed as dist
+        from torch.distributed import TCPStore
+
+        if rank == 0:
+            store = TCPStore("127.0.0.1", 0, size, is_master=True, wait_for_workers=False)
+            wire.send(channel, {"port": store.port})
+            wire.receive(channel)
+        else:
+            frame, _ = wire.receive(channel)
+            store = TCPStore("127.0.0.1", frame["port"], size, is_master=False)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+        function, args = unship(hello["main"])
+        worker = GangWorker(rank, size, _stream(hello), _log_path(hello))
+        result = encoded(function(worker, *args))
+        wire.send(channel, {"result": result.labels}, result.descriptors)
+        wire.receive(channel)  # all are done: only now may rank 0 take its store away
+        dist.destroy_process_group()
+    if caught.error is not None:
+        problem = explain(caught.error, function, ())
+        sys.stderr.write(problem.traceback)
+        sys.stderr.flush()
+        wire.send(channel, {"problem": list(problem)})
+
+
+def _stream(hello: dict[str, Any]) -> Stream:
+    if hello["run_dir"] is None:
+        return Stream()
+    return Stream(Path(hello["run_dir"]) / f"events.rank-{hello['rank']}.jsonl")
+
+
+def _log_path(hello: dict[str, Any]) -> Path | None:
+    return None if hello["log_path"] is None else Path(hello["log_path"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Task events, batched: many short tasks of one name on one worker become one event.
+
+Per task this costs a few comparisons; an event is written at most every `STRETCH_S` a worker.
+"""
+
+from talka.events import Stream, TasksRan
+
+STRETCH_S = 0.1
+
+
+class Meter:
+    """One worker's tasks. Used by one thread only."""
+
+    __slots__ = ("_busy_s", "_bytes", "_count", "_end_s", "_name", "_start_s", "_stream", "_worker")
+
+    def __init__(self, worker: str, stream: Stream) -> None:
+        self._worker, self._stream = worker, stream
+        self._name = ""
+        self._count = 0
+        self._start_s = self._end_s = self._busy_s = 0.0
+        self._bytes = 0
+
+    def add(self, name: str, start_s: float, end_s: float, num_bytes: int) -> None:
+        """Count one task that ran from `start_s` to `end_s` (seconds since the epoch)."""
+        if self._count and (name != self._name or end_s - self._start_s > STRETCH_S):
+            self.flush()
+        if self._count == 0:
+            self._name, self._start_s = name, start_s
+        self._count += 1
+        self._end_s = end_s
+        self._busy_s += end_s - start_s
+        self._bytes += num_bytes
+
+    def flush(self) -> None:
+        """Say what was counted. Called when the worker has nothing to do, too."""
+        if self._count:
+            ran = (self._count, self._start_s, self._end_s, self._busy_s, self._bytes)
+            self._stream.emit(TasksRan(self._name, self._worker, *ran))
+            self._count, self._busy_s, self._bytes = 0, 0.0, 0

@@ -1,0 +1,122 @@
+"""The driver's side of worker processes: start, speak, notice death."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+from talka.engine import wire
+from talka.engine.lifeline import end_group
+
+_MAX_FUNCTIONS = 1000  # that a worker remembers before it forgets all and starts again
+
+
+class WorkerDied(Exception):
+    """The process ended without an answer."""
+
+
+class Child:
+    """A process of ours with a channel to it. It leads a process group, and ends when we do."""
+
+    def __init__(
+        self, module: str, *, output: int | None = None, environment: dict[str, str] | None = None
+    ) -> None:
+        self.channel, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                start_new_session=True,  # Ctrl+C reaches the driver alone, which then ends us
+            )
+        self.pidfd = os.pidfd_open(self._process.pid)
+        self._poll = select.poll()
+        self._poll.register(self.channel, select.POLLIN)
+        self._poll.register(self.pidfd, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, frame: Any, descriptors: list[int] | None = None) -> None:
+        try:
+            wire.send(self.channel, frame, descriptors)
+        except (BrokenPipeError, ConnectionError) as error:
+            raise WorkerDied(self._how()) from error
+
+    def receive(self) -> tuple[Any, list[int]]:
+        """The next frame. The process is watched too: a child of it may hold the channel open."""
+        ready = {descriptor for descriptor, _ in self._poll.poll()}
+        if self.channel.fileno() not in ready:
+            raise WorkerDied(self._how())
+        try:
+            return wire.receive(self.channel)
+        except (EOFError, ConnectionError) as error:
+            raise WorkerDied(self._how()) from error
+
+    def end(self) -> None:
+        """Kill it with all that it started, and wait until it is gone."""
+        end_group(self.pid)
+        self._process.wait()
+        end_group(self.pid)
+        self.channel.close()
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+
+    def _how(self) -> str:
+        try:
+            code = self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:  # it closed its channel but lives
+            return "it closed its channel"
+        return how_it_ended(code)
+
+
+class WorkerProcess(Child):
+    """A worker process that runs one task after another and remembers functions."""
+
+    def __init__(self) -> None:
+        super().__init__("talka.engine.worker_main")
+        self._known: set[int] = set()
+        self.send({"path": sys.path})
+
+    def run(
+        self,
+        frame: dict[str, Any],
+        descriptors: list[int],
+        *,
+        function_id: int,
+        function: bytes,
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Send a task and wait for its reply; the function travels only the first time."""
+        forget = len(self._known) >= _MAX_FUNCTIONS
+        if forget:
+            self._known.clear()
+        is_new = function_id not in self._known
+        self._known.add(function_id)
+        known = {"function_id": function_id, "forget": forget}
+        self.send({**frame, **known, "function": function if is_new else None}, descriptors)
+        reply: dict[str, Any]
+        reply, files = self.receive()
+        return reply, files
+
+
+def how_it_ended(code: int) -> str:
+    """An exit status in words.
+
+    >>> how_it_ended(-9)
+    'killed by SIGKILL, perhaps because memory ran out'
+    >>> how_it_ended(3)
+    'exit code 3'
+    """
+    if code == -signal.SIGKILL:
+        return "killed by SIGKILL, perhaps because memory ran out"
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"

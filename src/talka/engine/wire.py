@@ -1,0 +1,61 @@
+"""Frames between the driver and its own worker processes, over a Unix socket pair.
+
+A frame is a length, a msgpack value and, behind it, file descriptors. Its size is bounded before
+memory is taken.
+"""
+
+import array
+import socket
+import struct
+from typing import Any
+
+import msgpack
+
+MAX_FRAME_BYTES = 512 * 1024 * 1024
+_HEADER = struct.Struct("!QI")  # bytes of the value, number of descriptors
+_DESCRIPTORS_AT_ONCE = 250  # the kernel takes at most 253
+
+
+def send(channel: socket.socket, value: Any, descriptors: list[int] | None = None) -> None:
+    """Send one frame; blocks until the kernel has it all."""
+    data = msgpack.packb(value)
+    assert len(data) <= MAX_FRAME_BYTES, "senders bound what they put into a frame"
+    descriptors = descriptors or []
+    channel.sendall(_HEADER.pack(len(data), len(descriptors)) + data)
+    for start in range(0, len(descriptors), _DESCRIPTORS_AT_ONCE):
+        socket.send_fds(channel, [b"f"], descriptors[start : start + _DESCRIPTORS_AT_ONCE])
+
+
+def receive(channel: socket.socket) -> tuple[Any, list[int]]:
+    """Receive one frame; EOFError when the other side is gone."""
+    num_bytes, num_descriptors = _HEADER.unpack(_receive_exactly(channel, _HEADER.size))
+    if num_bytes > MAX_FRAME_BYTES:
+        raise EOFError(f"a frame of {num_bytes} bytes is no frame of ours")
+    value = msgpack.unpackb(_receive_exactly(channel, num_bytes), strict_map_key=False)
+    descriptors: list[int] = []
+    while len(descriptors) < num_descriptors:
+        descriptors += _receive_descriptors(channel)
+    return value, descriptors
+
+
+def _receive_exactly(channel: socket.socket, num_bytes: int) -> bytearray:
+    data = bytearray(num_bytes)
+    view = memoryview(data)
+    while view:
+        count = channel.recv_into(view)
+        if count == 0:
+            raise EOFError("the other side is gone")
+        view = view[count:]
+    return data
+
+
+def _receive_descriptors(channel: socket.socket) -> list[int]:
+    descriptors = array.array("i")
+    space = socket.CMSG_SPACE(_DESCRIPTORS_AT_ONCE * descriptors.itemsize)
+    # MSG_CMSG_CLOEXEC: what the worker starts must not inherit them
+    data, ancillary, _, _ = channel.recvmsg(1, space, socket.MSG_CMSG_CLOEXEC)
+    if not data:
+        raise EOFError("the other side is gone")
+    for _, _, raw in ancillary:
+        descriptors.frombytes(raw[: len(raw) - len(raw) % descriptors.itemsize])
+    return list(descriptors)

@@ -1,0 +1,70 @@
+"""A worker process of the embedded engine: `python -m talka.engine.worker_main CHANNEL DRIVER`.
+
+frame with a task -> map its inputs -> call the function -> outputs: inline or in shared memory
+"""
+
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+from talka.engine import parcels, wire
+from talka.engine.calls import Caught, Problem, call, explain
+from talka.engine.lifeline import end_with_driver
+from talka.engine.parcels import Parcels
+from talka.engine.shipping import unship
+
+
+def main() -> None:
+    channel = open_channel()
+    functions: dict[int, Any] = {}
+    try:
+        hello, _ = wire.receive(channel)
+        sys.path[:] = hello["path"]
+        while True:
+            frame, descriptors = wire.receive(channel)
+            start_s = time.time()
+            outcome = _run(frame, descriptors, functions)
+            reply = {"start_s": start_s, "end_s": time.time()}
+            if isinstance(outcome, Problem):
+                wire.send(channel, {**reply, "problem": list(outcome)})
+            else:
+                wire.send(channel, {**reply, "outputs": outcome.labels}, outcome.descriptors)
+            del outcome  # its files belong to the driver now
+    except (EOFError, ConnectionError):
+        return  # the driver closed the engine
+
+
+def open_channel() -> socket.socket:
+    """The socket to the driver; from here on this process ends when the driver does."""
+    descriptor, driver = int(sys.argv[1]), int(sys.argv[2])
+    end_with_driver(driver)
+    os.set_inheritable(descriptor, False)
+    return socket.socket(fileno=descriptor)
+
+
+def _run(
+    frame: dict[str, Any], descriptors: list[int], functions: dict[int, Any]
+) -> Parcels | Problem:
+    function: Any = None
+    arguments: list[Any] = []
+    with Caught() as caught:
+        inputs = parcels.unwrap(frame["inputs"], descriptors)
+        arguments = [parcels.value_of(content) for content in inputs]
+        del inputs
+        if frame["forget"]:
+            functions.clear()
+        if frame["function"] is not None:
+            functions[frame["function_id"]] = unship(frame["function"])
+        function = functions[frame["function_id"]]
+        for position, constant in unship(frame["constants"]) if frame["constants"] else ():
+            arguments.insert(position, constant)
+        outputs = call(function, arguments, frame["num_outputs"])
+        return outputs if isinstance(outputs, Problem) else parcels.wrap(outputs)
+    assert caught.error is not None
+    return explain(caught.error, function, arguments)
+
+
+if __name__ == "__main__":
+    main()

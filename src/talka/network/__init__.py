@@ -1,0 +1,81 @@
+"""Links, and what talking over them costs in bytes and seconds. Pure arithmetic, no sockets.
+
+`link.py` says what a network is, `cost.py` what a round of transfers costs on it; `patterns.py` says
+who sends to whom, and `collectives.py` and `exchanges.py` put the two together. `schemes.py` is the
+table of them all.
+
+The model
+---------
+- One transfer takes `latency + 8 * bytes / rate`.
+- Every host has one port, full duplex: what its workers send shares the link's rate, and so does
+  what they receive. Workers of one host reach each other over the inner link and leave the port
+  alone. Unless hosts are named, every worker is a host of its own.
+- A path has the larger latency and the lesser rate of its two ends; the core of the network is
+  never the limit.
+- Transfers of one round run at the same time, rounds run one after another. A transfer ends one
+  path latency after the slower of two ports is done: the sender's with all it sends in that round,
+  the receiver's with all it receives. A round ends with its last transfer.
+- Computing takes no time. Bytes are real numbers: a third of 100 bytes is 33.33, headers and
+  rounding to whole values are left out. An empty transfer still costs its latency.
+- Rank 0 is the root of a tree and the master. To give another worker that place, reorder the links.
+"""
+
+from talka.network.collectives import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    barrier,
+    broadcast,
+    gather,
+    reduce,
+    reduce_scatter,
+    scatter,
+)
+from talka.network.cost import Cost, cost_of_rounds
+from talka.network.exchanges import (
+    colocated_servers,
+    everybody,
+    global_top_k,
+    gossip,
+    hierarchical,
+    low_rank,
+    master,
+    separate_servers,
+    tree,
+    two_phase,
+)
+from talka.network.link import LOOPBACK, Link, Network, spread
+from talka.network.schemes import COLLECTIVES, EXCHANGES, CostFunction, Scheme, cheapest_average
+
+__all__ = [
+    "COLLECTIVES",
+    "EXCHANGES",
+    "LOOPBACK",
+    "Cost",
+    "CostFunction",
+    "Link",
+    "Network",
+    "Scheme",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "barrier",
+    "broadcast",
+    "cheapest_average",
+    "colocated_servers",
+    "cost_of_rounds",
+    "everybody",
+    "gather",
+    "global_top_k",
+    "gossip",
+    "hierarchical",
+    "low_rank",
+    "master",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+    "separate_servers",
+    "spread",
+    "tree",
+    "two_phase",
+]

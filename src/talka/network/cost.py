@@ -1,0 +1,141 @@
+"""What rounds of transfers cost: bytes by worker, and seconds.
+
+A scheme is a list of rounds, a round a list of (sender, receiver) pairs that move equally many
+bytes. The model is stated in `talka.network`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from talka.network.link import Link, Network, check_bytes
+
+Pair = tuple[int, int]
+"""Ranks of a sender and a receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What it takes, and why. Costs that follow one another add up with `+`."""
+
+    sent_bytes_by_rank: tuple[float, ...]
+    """Machines that only serve come after the workers."""
+
+    received_bytes_by_rank: tuple[float, ...]
+    seconds: float
+    num_rounds: int
+    reason: str = ""
+    """P stands for the number of workers, B for the bytes of one payload."""
+
+    @property
+    def max_sent_bytes(self) -> float:
+        """Of the worker that sends most."""
+        return max(self.sent_bytes_by_rank)
+
+    @property
+    def total_bytes(self) -> float:
+        return sum(self.sent_bytes_by_rank)
+
+    def __add__(self, later: "Cost") -> "Cost":
+        return Cost(
+            tuple(
+                a + b
+                for a, b in zip(self.sent_bytes_by_rank, later.sent_bytes_by_rank, strict=True)
+            ),
+            tuple(
+                a + b
+                for a, b in zip(
+                    self.received_bytes_by_rank, later.received_bytes_by_rank, strict=True
+                )
+            ),
+            self.seconds + later.seconds,
+            self.num_rounds + later.num_rounds,
+            self.reason or later.reason,
+        )
+
+    def times(self, count: int) -> "Cost":
+        """The same, `count` times in a row."""
+        return Cost(
+            tuple(count * sent for sent in self.sent_bytes_by_rank),
+            tuple(count * received for received in self.received_bytes_by_rank),
+            count * self.seconds,
+            count * self.num_rounds,
+            self.reason,
+        )
+
+    def because(self, reason: str) -> "Cost":
+        return replace(self, reason=reason if self.num_rounds else "nothing is sent")
+
+
+def nothing(num_workers: int) -> Cost:
+    none = (0.0,) * num_workers
+    return Cost(none, none, seconds=0.0, num_rounds=0)
+
+
+def cost_of_rounds(network: Network, rounds: Iterable[Sequence[Pair]], num_bytes: float) -> Cost:
+    """One round after another; in each, every pair's sender sends `num_bytes` to its receiver.
+
+    >>> slow, fast = Link(0.002, 4e6), Link(0.001, 8e6)
+    >>> cost = cost_of_rounds(Network((fast, fast, slow)), [[(0, 1), (0, 2)]], 1_000_000)
+    >>> (
+    ...     cost.seconds,
+    ...     cost.sent_bytes_by_rank,
+    ... )  # two million bytes leave worker 0 at a million a second
+    (2.002, (2000000.0, 0.0, 0.0))
+    """
+    check_bytes(num_bytes)
+    cost = nothing(network.num_workers)
+    for pairs in rounds:
+        if pairs:
+            cost += _one_round(network, pairs, num_bytes)
+    return cost
+
+
+def _one_round(network: Network, pairs: Sequence[Pair], num_bytes: float) -> Cost:
+    num_workers, num_hosts = network.num_workers, len(network.links)
+    hosts = network.host_of_worker
+    # A host's port, or, between workers of one host, a worker's own inner port.
+    ports = network.links + (network.inner,) * num_workers
+    used = [
+        (num_hosts + a, num_hosts + b) if hosts[a] == hosts[b] else (hosts[a], hosts[b])
+        for a, b in pairs
+    ]
+    port_out, port_in = Counter(a for a, _ in used), Counter(b for _, b in used)
+    out_s = {port: _busy_s(ports[port], count * num_bytes) for port, count in port_out.items()}
+    in_s = {port: _busy_s(ports[port], count * num_bytes) for port, count in port_in.items()}
+    sent, received = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    return Cost(
+        tuple(float(sent[rank] * num_bytes) for rank in range(num_workers)),
+        tuple(float(received[rank] * num_bytes) for rank in range(num_workers)),
+        seconds=max(
+            max(ports[a].latency_s, ports[b].latency_s) + max(out_s[a], in_s[b]) for a, b in used
+        ),
+        num_rounds=1,
+    )
+
+
+def all_pairs_round(network: Network, num_bytes: float) -> Cost:
+    """One round in which everyone sends `num_bytes` to each of the others.
+
+    The same as naming all P (P-1) pairs, but from sums alone: every host has a path of the largest
+    latency, so the round takes that latency and the time of the busiest port.
+    """
+    check_bytes(num_bytes)
+    num_workers = network.num_workers
+    if num_workers == 1:
+        return nothing(1)
+    seconds = 0.0
+    if len(network.links) > 1:
+        seconds = max(link.latency_s for link in network.links) + max(
+            _busy_s(link, count * (num_workers - count) * num_bytes)
+            for link, count in zip(network.links, network.workers_per_host, strict=True)
+        )
+    most = max(network.workers_per_host)
+    if most > 1:
+        seconds = max(seconds, network.inner.seconds((most - 1) * num_bytes))
+    each = (float((num_workers - 1) * num_bytes),) * num_workers
+    return Cost(each, each, seconds, num_rounds=1)
+
+
+def _busy_s(port: Link, num_bytes: float) -> float:
+    return 8 * num_bytes / port.rate_bits_per_s

@@ -1,0 +1,124 @@
+"""A link, and a network of hosts that each have one."""
+
+import math
+import sys
+from dataclasses import dataclass
+
+from talka.errors import InvalidValueError
+
+
+def check_bytes(num_bytes: float, *, name: str = "payload_bytes") -> None:
+    """Refuse what is no size: negative, infinite, not a number."""
+    if not 0 <= num_bytes <= sys.float_info.max:
+        raise InvalidValueError(name, num_bytes, "a finite number of bytes, 0 or more")
+
+
+def share_of(payload_bytes: float, count: int) -> float:
+    """One of `count` equal pieces of a payload, as a real number.
+
+    >>> share_of(100, 8)
+    12.5
+    """
+    check_bytes(payload_bytes)
+    return payload_bytes / count
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Time for one transfer: a start-up time, then bytes at a steady rate.
+
+    >>> Link(latency_s=0.0001, rate_bits_per_s=1e9).seconds(25_000_000)
+    0.2001
+    """
+
+    latency_s: float
+    rate_bits_per_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.latency_s < math.inf:
+            raise InvalidValueError("latency_s", self.latency_s, "a finite time, 0 or more")
+        if not 0 < self.rate_bits_per_s < math.inf:
+            raise InvalidValueError("rate_bits_per_s", self.rate_bits_per_s, "finite and above 0")
+
+    def seconds(self, num_bytes: float) -> float:
+        check_bytes(num_bytes, name="num_bytes")
+        return self.latency_s + 8 * num_bytes / self.rate_bits_per_s
+
+
+LOOPBACK = Link(latency_s=30e-6, rate_bits_per_s=20e9)
+"""Between processes of one host, unless said otherwise: what TCP over loopback gives, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Hosts with one link each, and the workers on them, ranked host by host.
+
+    >>> slow, fast = Link(0.001, 100e6), Link(0.0001, 1e9)
+    >>> Network((fast, fast, slow)).num_workers
+    3
+    >>> Network((fast, slow), workers_per_host=(2, 1)).host_of_worker
+    (0, 0, 1)
+    """
+
+    links: tuple[Link, ...]
+    """One per host."""
+
+    workers_per_host: tuple[int, ...] = ()
+    """Empty: every worker is a host of its own."""
+
+    inner: Link = LOOPBACK
+    """Between two workers of one host."""
+
+    def __post_init__(self) -> None:
+        counts = tuple(self.workers_per_host) or (1,) * len(self.links)
+        object.__setattr__(self, "links", tuple(self.links))
+        object.__setattr__(self, "workers_per_host", counts)
+        if not self.links:
+            raise InvalidValueError("links", self.links, "one link per host, for at least one host")
+        if len(counts) != len(self.links) or min(counts) < 1:
+            allowed = f"one number of at least 1 for each of {len(self.links)} hosts"
+            raise InvalidValueError("workers_per_host", counts, allowed)
+
+    @classmethod
+    def equal(
+        cls, link: Link, num_workers: int, *, num_hosts: int | None = None, inner: Link = LOOPBACK
+    ) -> "Network":
+        """Hosts with equal links; the workers are spread over them as evenly as they go.
+
+        >>> Network.equal(Link(0.0001, 1e9), 8, num_hosts=3).workers_per_host
+        (3, 3, 2)
+        """
+        if num_workers < 1:
+            raise InvalidValueError("num_workers", num_workers, "at least 1")
+        num_hosts = num_workers if num_hosts is None else num_hosts
+        counts = spread(num_workers, num_hosts=num_hosts)
+        return cls((link,) * num_hosts, workers_per_host=counts, inner=inner)
+
+    @property
+    def num_workers(self) -> int:
+        return sum(self.workers_per_host)
+
+    @property
+    def host_of_worker(self) -> tuple[int, ...]:
+        return tuple(host for host, count in enumerate(self.workers_per_host) for _ in range(count))
+
+    def path(self, sender: int, receiver: int) -> Link:
+        """The link that one transfer sees when both workers have nothing else to do.
+
+        >>> Network((Link(0.001, 1e9), Link(0.002, 2e9))).path(0, 1)
+        Link(latency_s=0.002, rate_bits_per_s=1000000000.0)
+        """
+        hosts = self.host_of_worker
+        if hosts[sender] == hosts[receiver]:
+            return self.inner
+        ends = self.links[hosts[sender]], self.links[hosts[receiver]]
+        return Link(max(end.latency_s for end in ends), min(end.rate_bits_per_s for end in ends))
+
+
+def spread(num_workers: int, *, num_hosts: int) -> tuple[int, ...]:
+    """Workers on each host, the first hosts having one more where they do not divide."""
+    if not 1 <= num_hosts <= num_workers:
+        allowed = f"from 1 to the number of workers, {num_workers}"
+        raise InvalidValueError("num_hosts", num_hosts, allowed)
+    share, rest = divmod(num_workers, num_hosts)
+    return (share + 1,) * rest + (share,) * (num_hosts - rest)

@@ -1,0 +1,48 @@
+"""What a section of the page is, and words that sections share."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from talka.events import RunEnded, RunRecord
+
+
+class Section(NamedTuple):
+    """A heading and what stands below it; `body` is HTML, escaped by whoever made it."""
+
+    title: str
+    body: str
+
+
+SectionMaker = Callable[[RunRecord], Section | None]
+"""Called once per page, in the order of SECTIONS; None where the run has nothing to show."""
+
+
+class Span(NamedTuple):
+    """From when to when, in seconds since 1970."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def seconds(self) -> float:
+        return max(self.end_s - self.start_s, 0.0)
+
+
+def span_of(record: RunRecord) -> Span:
+    """When the run went on; one that has not ended counts up to the last thing it said."""
+    times = [stamped.time_s for stamped in record.events]
+    ends = [stamped.time_s for stamped in record.events if isinstance(stamped.event, RunEnded)]
+    started = record.config.get("started_s")
+    start_s = float(started) if isinstance(started, int | float) else min(times, default=0.0)
+    return Span(start_s, max(ends or times, default=start_s))
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A key that sorts worker-10 after worker-9.
+
+    >>> sorted(["worker-10", "worker-9"], key=natural_order)
+    ['worker-9', 'worker-10']
+    """
+    pieces = re.split(r"(\d+)", name)
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

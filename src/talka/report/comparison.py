@@ -1,0 +1,127 @@
+"""Predicted beside measured, part by part."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from talka.events import Comparison, RunRecord
+from talka.report.base import Section
+from talka.report.comparison_plot import Pair, pairs_plot
+from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
+from talka.report.plots import bytes_axis, seconds_axis
+from talka.units import format_bytes, format_seconds
+
+FAR_OFF = 2.0  # a prediction that is wrong by this factor stands out in the table
+
+
+class ComparisonRow(NamedTuple):
+    """One part in plain values; None where nobody said anything."""
+
+    part: str
+    predicted_seconds: float | None
+    measured_seconds: float | None
+    seconds_ratio: float | None
+    """Measured over predicted: at 2.0 it took twice as long as foreseen."""
+    predicted_bytes: float | None
+    measured_bytes: float | None
+    bytes_ratio: float | None
+    reason: str
+
+
+def comparison_rows(comparisons: Sequence[Comparison]) -> list[ComparisonRow]:
+    return [_row(comparison) for comparison in comparisons]
+
+
+def comparison_section(record: RunRecord) -> Section:
+    title = "Predicted beside measured"
+    rows = comparison_rows(record.comparisons())
+    if not rows:
+        return Section(title, note("Nothing was predicted or measured in this run."))
+    return Section(title, _table(rows) + _seconds_plot(rows) + _bytes_plot(rows))
+
+
+def format_ratio(ratio: float | None) -> str:
+    """How many times the prediction.
+
+    >>> format_ratio(1.0), format_ratio(250.0), format_ratio(0.00412), format_ratio(None)
+    ('1.00x', '250x', '0.0041x', '')
+    """
+    if ratio is None:
+        return ""
+    if ratio >= 100:
+        return f"{ratio:.0f}x"
+    return f"{ratio:.2f}x" if ratio >= 0.1 else f"{ratio:.2g}x"
+
+
+def _row(comparison: Comparison) -> ComparisonRow:
+    part, predicted, measured = comparison
+    predicted_s = predicted.seconds if predicted else None
+    measured_s = measured.seconds if measured else None
+    predicted_bytes = predicted.sent_bytes if predicted else None
+    measured_bytes = measured.sent_bytes if measured else None
+    return ComparisonRow(
+        part=part,
+        predicted_seconds=predicted_s,
+        measured_seconds=measured_s,
+        seconds_ratio=_ratio(predicted_s, measured_s),
+        predicted_bytes=predicted_bytes,
+        measured_bytes=measured_bytes,
+        bytes_ratio=_ratio(predicted_bytes, measured_bytes),
+        reason=predicted.reason if predicted else "",
+    )
+
+
+def _ratio(predicted: float | None, measured: float | None) -> float | None:
+    return measured / predicted if predicted and measured is not None else None
+
+
+def _table(rows: Sequence[ComparisonRow]) -> str:
+    """Columns that would be empty from top to bottom are left out."""
+    columns = [Column("part")]
+    columns += [Column("predicted time", "number"), Column("measured", "number")]
+    columns += [Column("ratio", "number")]
+    if _has_bytes(rows):
+        columns += [Column("predicted bytes", "number"), Column("measured", "number")]
+        columns += [Column("ratio", "number")]
+    if any(row.reason for row in rows):
+        columns += [Column("why it was predicted so", "long")]
+    shown = [_cells(row, with_bytes=_has_bytes(rows)) for row in rows[:MAX_TABLE_ROWS]]
+    num_left = len(rows) - MAX_TABLE_ROWS
+    rest = note(f"{num_left} more parts: talka report --format json") if num_left > 0 else ""
+    return table(columns, [cells[: len(columns)] for cells in shown]) + rest
+
+
+def _cells(row: ComparisonRow, *, with_bytes: bool) -> list[str]:
+    cells = [
+        f"<code>{escaped(row.part)}</code>",
+        "" if row.predicted_seconds is None else format_seconds(row.predicted_seconds),
+        "" if row.measured_seconds is None else format_seconds(row.measured_seconds),
+        _ratio_cell(row.seconds_ratio),
+    ]
+    if with_bytes:
+        cells += [
+            "" if row.predicted_bytes is None else format_bytes(row.predicted_bytes),
+            "" if row.measured_bytes is None else format_bytes(row.measured_bytes),
+            _ratio_cell(row.bytes_ratio),
+        ]
+    return [*cells, escaped(row.reason)]
+
+
+def _ratio_cell(ratio: float | None) -> str:
+    text = format_ratio(ratio)
+    if ratio is None or 1 / FAR_OFF <= ratio <= FAR_OFF:
+        return text
+    return f'<strong class="far-off">{text}</strong>'
+
+
+def _has_bytes(rows: Sequence[ComparisonRow]) -> bool:
+    return any(row.predicted_bytes or row.measured_bytes for row in rows)
+
+
+def _seconds_plot(rows: Sequence[ComparisonRow]) -> str:
+    pairs = [Pair(row.part, row.predicted_seconds, row.measured_seconds) for row in rows]
+    return pairs_plot("Seconds", pairs, shown_as=format_seconds, axis=seconds_axis)
+
+
+def _bytes_plot(rows: Sequence[ComparisonRow]) -> str:
+    pairs = [Pair(row.part, row.predicted_bytes, row.measured_bytes) for row in rows]
+    return pairs_plot("Bytes sent", pairs, shown_as=format_bytes, axis=bytes_axis)

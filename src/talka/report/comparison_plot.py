@@ -1,0 +1,67 @@
+"""Two bars per part: predicted and measured."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from talka.report.markup import escaped, note
+from talka.report.plots import PALETTE, as_html, horizontal_bars, label
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MAX_PLOTTED_PARTS = 30
+
+
+class Pair(NamedTuple):
+    part: str
+    predicted: float | None
+    measured: float | None
+
+    @property
+    def largest(self) -> float:
+        return max(self.predicted or 0, self.measured or 0)
+
+
+def pairs_plot(
+    title: str,
+    pairs: Sequence[Pair],
+    *,
+    shown_as: Callable[[float], str],
+    axis: Callable[["Figure", float], None],
+) -> str:
+    """Nothing at all where every value is zero or unknown; else the parts that cost most."""
+    known = [pair for pair in pairs if pair.largest > 0]
+    if not known:
+        return ""
+    threshold = sorted((pair.largest for pair in known), reverse=True)[:MAX_PLOTTED_PARTS][-1]
+    plotted = [pair for pair in known if pair.largest >= threshold][:MAX_PLOTTED_PARTS]
+    figure = horizontal_bars(num_rows=len(plotted), row_px=44, barmode="group")
+    figure.update_xaxes(fixedrange=True)
+    _add(figure, "predicted", {pair.part: pair.predicted for pair in plotted}, shown_as)
+    _add(figure, "measured", {pair.part: pair.measured for pair in plotted}, shown_as)
+    axis(figure, max(pair.largest for pair in plotted))
+    cut = ""
+    if len(plotted) < len(known):
+        cut = note(f"The {len(plotted)} largest of {len(known)} parts.")
+    name = title.lower().replace(" ", "-")
+    return f"<h3>{escaped(title)}</h3>{cut}{as_html(figure, name)}"
+
+
+def _add(
+    figure: "Figure", side: str, values: dict[str, float | None], shown_as: Callable[[float], str]
+) -> None:
+    texts = ["" if value is None else shown_as(value) for value in values.values()]
+    figure.add_bar(
+        name=side,
+        y=[label(part) for part in values],
+        x=list(values.values()),
+        orientation="h",
+        marker={"color": PALETTE[0] if side == "predicted" else PALETTE[1]},
+        text=texts,
+        textposition="outside",
+        textfont={"size": 12},
+        constraintext="none",
+        cliponaxis=False,
+        customdata=[label(part, max_characters=120) for part in values],
+        hovertemplate=f"%{{customdata}}<br>{side} %{{text}}<extra></extra>",
+    )

@@ -1,0 +1,101 @@
+"""Small pieces of HTML. All text that comes from a run passes through `escaped`."""
+
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from talka.units import format_bytes, format_rate, format_seconds
+
+MAX_VALUE_CHARACTERS = 400
+MAX_TABLE_ROWS = 200
+
+
+class Column(NamedTuple):
+    title: str
+    kind: str = ""
+    """A class of the style sheet: `number` stands right-aligned, `long` may wrap."""
+
+
+def escaped(text: object) -> str:
+    return html.escape(str(text))
+
+
+def note(text: str) -> str:
+    return f'<p class="note">{escaped(text)}</p>'
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    head = "".join(f'<th class="{column.kind}">{escaped(column.title)}</th>' for column in columns)
+    body = "".join(_row(columns, row) for row in rows)
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _row(columns: Sequence[Column], row: Sequence[str]) -> str:
+    cells = zip(columns, row, strict=True)
+    inner = "".join(f'<td class="{column.kind}">{cell}</td>' for column, cell in cells)
+    return f"<tr>{inner}</tr>"
+
+
+def facts(title: str, values: Mapping[str, Any], *, rest_in: str) -> str:
+    """A small table of names and values, such as a config; `rest_in` names where the rest is."""
+    rows = list(_flat(values))
+    shown = "".join(
+        f'<tr><th>{escaped(name)}</th><td class="{_kind(value)}">{_value(name, value)}</td></tr>'
+        for name, value in rows[:MAX_TABLE_ROWS]
+    )
+    num_left = len(rows) - MAX_TABLE_ROWS
+    rest = note(f"{num_left} more in {rest_in}") if num_left > 0 else ""
+    return f'<div class="facts"><h3>{escaped(title)}</h3><table>{shown}</table>{rest}</div>'
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    return "number" if _is_number(value) else "long"
+
+
+def _value(name: str, value: Any) -> str:
+    if _is_number(value):
+        return escaped(format_by_name(name, value))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) > MAX_VALUE_CHARACTERS:
+        text = f"{text[:MAX_VALUE_CHARACTERS]} …"
+    return escaped(text)
+
+
+def format_by_name(name: str, value: int | float) -> str:
+    """A number in the unit that its name ends in.
+
+    >>> format_by_name("sent_bytes", 25_000_000), format_by_name("link.rate_bits_per_s", 1e8)
+    ('25.0 MB', '100 Mbit/s')
+    >>> (
+    ...     format_by_name("train_s", 12.34),
+    ...     format_by_name("loss", 0.1234567),
+    ...     format_by_name("n", 50000),
+    ... )
+    ('12.3 s', '0.123457', '50,000')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if name.endswith("bytes"):
+        return format_bytes(value)
+    if name.endswith("bits_per_s"):
+        return format_rate(value)
+    if name.endswith(("_s", "seconds")) and not name.endswith("_per_s"):
+        return format_seconds(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if abs(value) >= 10_000 else str(value)

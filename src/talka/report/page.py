@@ -1,0 +1,91 @@
+"""The page itself: sections in order, one style sheet, plotly's script once, nothing from elsewhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from talka import __version__
+from talka.errors import OutputError
+from talka.events import RunRecord, read_run
+from talka.files import write_whole
+from talka.report.base import Section, SectionMaker
+from talka.report.comparison import comparison_section
+from talka.report.markup import escaped
+from talka.report.style import STYLE
+from talka.report.summary import summary_section
+from talka.report.timeline import timeline_section
+from talka.report.troubles import troubles_section
+from talka.report.workers import workers_section
+
+SECTIONS: tuple[SectionMaker, ...] = (
+    summary_section,  # first: its title is the page's
+    troubles_section,  # who opens the page of a failed run wants to know why
+    comparison_section,
+    timeline_section,
+    workers_section,  # after the timeline, which shows where the idle time was
+)
+
+# The browser itself refuses every request, whatever a script on the page might try.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; form-action 'none'; base-uri 'none'"
+)
+
+
+def write_report(run_dir: Path, out: Path | None = None) -> Path:
+    """Write the page of a run, also of one that still goes on; give back where it is.
+
+    The page is one file (about 5 MB, most of it plotly's script) that needs no network. Without
+    `out` it is `report.html` in the run's own folder.
+    """
+    return write_page(read_run(run_dir), out)
+
+
+def write_page(record: RunRecord, out: Path | None = None) -> Path:
+    """`write_report` for a run that was read already."""
+    path = record.dir / "report.html" if out is None else out
+    _check_place(path)
+    text = page(record)
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror or error})"
+        raise OutputError(str(path), problem, "Choose another place with --out.") from error
+    return path
+
+
+def page(record: RunRecord, *, sections: Sequence[SectionMaker] = SECTIONS) -> str:
+    """The whole page as text."""
+    made = [section for make in sections if (section := make(record)) is not None]
+    body = "".join(_section(section, is_first=index == 0) for index, section in enumerate(made))
+    script = f"<script>{_plotly_script()}</script>" if "Plotly.newPlot(" in body else ""
+    place = escaped(record.dir.resolve())
+    title = made[0].title if made else record.dir.name
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escaped(title)} · {record.status}</title><style>{STYLE}</style>{script}</head>\n"
+        f"<body>{body}<footer>talka {escaped(__version__)} · {place}</footer></body></html>\n"
+    )
+
+
+def _section(section: Section, *, is_first: bool) -> str:
+    level = "h1" if is_first else "h2"
+    return f"<section><{level}>{escaped(section.title)}</{level}>{section.body}</section>\n"
+
+
+def _plotly_script() -> str:
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    return script
+
+
+def _check_place(path: Path) -> None:
+    """A rename would put the page in the place of a device such as /dev/null."""
+    if path.is_dir():
+        raise OutputError(str(path), "is a folder", "Give the name of a file, such as report.html.")
+    if path.exists() and not path.is_file():
+        raise OutputError(str(path), "is no ordinary file", "Give another name.")
+    if not path.parent.is_dir():
+        raise OutputError(str(path), "has no folder to be in", f"Make {path.parent} first.")

@@ -1,0 +1,83 @@
+"""How every plot of the page looks: one palette, no background, no script from elsewhere."""
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+# People with any kind of colour blindness can tell these apart: Okabe and Ito's colours without
+# black and yellow, which vanish on a dark or a light page, then wine and olive of Paul Tol's.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#AA4466")
+NEUTRAL = "#8a8f98"
+ALARM = "#E5383B"
+
+
+def label(text: str, *, max_characters: int = 40) -> str:
+    """Text for an axis, a legend or a hover box, where plotly would read tags and links.
+
+    >>> label("<b>stage</b>")
+    '&lt;b&gt;stage&lt;/b&gt;'
+    """
+    if len(text) > max_characters:
+        text = f"{text[: max_characters - 1]}…"
+    return html.escape(text, quote=False)
+
+
+def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
+    """An empty plot with one row per worker or part, the first one on top.
+
+    Text and grid lines get their colours from the style sheet, which knows light and dark.
+    """
+    from plotly.graph_objects import Figure
+
+    figure = Figure()
+    figure.update_layout(
+        template="none",
+        barmode=barmode,
+        bargap=0.3,
+        height=90 + row_px * num_rows,
+        margin={"l": 10, "r": 10, "t": 10, "b": 40},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "size": 13},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"},
+        hoverlabel={"align": "left", "font": {"family": "system-ui, sans-serif"}},
+    )
+    figure.update_xaxes(gridcolor=NEUTRAL, zeroline=False, automargin=True, rangemode="tozero")
+    figure.update_yaxes(
+        autorange="reversed",
+        automargin=True,
+        fixedrange=True,
+        showgrid=False,
+        ticks="",
+        ticklabelstandoff=8,
+    )
+    return figure
+
+
+def seconds_axis(figure: "Figure", longest_s: float, title: str = "") -> None:
+    """Ticks such as 20 ms or 1.5 s; from 1000 s on whole seconds, as nobody reads kiloseconds."""
+    if longest_s < 1000:
+        figure.update_xaxes(tickformat="~s", ticksuffix="s", title=title)
+    else:
+        figure.update_xaxes(tickformat=",.0f", ticksuffix=" s", title=title)
+
+
+def bytes_axis(figure: "Figure", most_bytes: float) -> None:
+    figure.update_xaxes(tickformat="~s", ticksuffix="B")
+
+
+def as_html(figure: "Figure", name: str) -> str:
+    """The plot as a part of the page; the page brings plotly's script once."""
+    from plotly.io import to_html
+
+    text: str = to_html(
+        figure,
+        include_plotlyjs=False,
+        full_html=False,
+        div_id=f"plot-{name}",
+        default_height=f"{figure.layout.height}px",
+        config={"displayModeBar": False, "responsive": True},
+    )
+    return f'<div class="plot">{text}</div>'

@@ -1,0 +1,106 @@
+"""The head of the page: how the run ended, what it used, what was asked and what came out."""
+
+import shlex
+import time
+from typing import Any, NamedTuple
+
+from talka.events import RunRecord, Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.report.base import Section, span_of
+from talka.report.markup import escaped, facts
+from talka.units import format_bytes, format_count, format_seconds
+
+
+class Totals(NamedTuple):
+    sent_bytes: float
+    num_tasks: int
+    num_tasks_again: int
+    spilled_bytes: int
+    num_workers_lost: int
+
+
+def summary_section(record: RunRecord) -> Section:
+    """Its title is the run's own name."""
+    name = str(record.config.get("name") or record.dir.resolve().name)
+    tables = [facts("Asked for", _mapping(record.config.get("config")), rest_in="config.json")]
+    if record.result is not None:
+        tables.append(facts("Result", record.result, rest_in="result.json"))
+    tables.append(facts("Ran on", _environment(record), rest_in="config.json"))
+    body = _head(record) + _tiles(totals_of(record)) + f'<div class="grid">{"".join(tables)}</div>'
+    return Section(name, body)
+
+
+def totals_of(record: RunRecord) -> Totals:
+    events = [stamped.event for stamped in record.events]
+    return Totals(
+        sent_bytes=_sent_bytes(record),
+        num_tasks=sum(event.count for event in events if isinstance(event, TasksRan)),
+        num_tasks_again=sum(isinstance(event, TaskAgain) for event in events),
+        spilled_bytes=sum(event.num_bytes for event in events if isinstance(event, Spilled)),
+        num_workers_lost=sum(isinstance(event, WorkerLost) for event in events),
+    )
+
+
+def _sent_bytes(record: RunRecord) -> float:
+    """Of all parts; what `stage/2` sent includes what its part `stage/2/exchange` sent."""
+    sent = {
+        comparison.part: comparison.measured.sent_bytes
+        for comparison in record.comparisons()
+        if comparison.measured is not None and comparison.measured.sent_bytes is not None
+    }
+    return sum(
+        num_bytes for part, num_bytes in sent.items() if sent.keys().isdisjoint(_above(part))
+    )
+
+
+def _above(part: str) -> list[str]:
+    """The parts that this one is inside of.
+
+    >>> _above("stage/2/exchange")
+    ['stage', 'stage/2']
+    """
+    names = part.split("/")
+    return ["/".join(names[:depth]) for depth in range(1, len(names))]
+
+
+def _head(record: RunRecord) -> str:
+    span = span_of(record)
+    started = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(span.start_s))
+    is_over = record.status in ("done", "failed", "interrupted")
+    lasted = f"{format_seconds(span.seconds)}{'' if is_over else ' up to its last event'}"
+    host = record.config.get("host", "an unknown host")
+    return (
+        f'<p class="head"><span class="badge {record.status}">{record.status}</span> '
+        f"{escaped(started)} · {escaped(lasted)} · {escaped(host)}</p>"
+        f'<p class="command"><code>{escaped(_command(record))}</code></p>'
+    )
+
+
+def _command(record: RunRecord) -> str:
+    words = record.config.get("command")
+    return shlex.join(map(str, words)) if isinstance(words, list) else ""
+
+
+def _tiles(totals: Totals) -> str:
+    tiles = {
+        "sent": format_bytes(totals.sent_bytes),
+        "tasks run": format_count(totals.num_tasks),
+        "tasks run again": format_count(totals.num_tasks_again),
+        "spilled to disk": format_bytes(totals.spilled_bytes),
+        "workers lost": format_count(totals.num_workers_lost),
+    }
+    inner = "".join(f"<div><dd>{value}</dd><dt>{name}</dt></div>" for name, value in tiles.items())
+    return f'<dl class="tiles">{inner}</dl>'
+
+
+def _environment(record: RunRecord) -> dict[str, Any]:
+    known = {
+        "host": record.config.get("host"),
+        "cores": record.config.get("num_cores"),
+        "python": record.config.get("python"),
+        **_mapping(record.config.get("versions")),
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,138 @@
+"""Who worked when: one row per worker, one per writer of phases, one colour per kind of work."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from talka.events import RunRecord, WorkerLost
+from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, melted, with_few_kinds
+from talka.report.base import Section, Span, natural_order, span_of
+from talka.report.markup import note
+from talka.report.plots import (
+    ALARM,
+    NEUTRAL,
+    PALETTE,
+    as_html,
+    horizontal_bars,
+    label,
+    seconds_axis,
+)
+from talka.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MAX_ROWS = 64
+NARROWEST = 1 / 1000  # of the whole: about a pixel, so that nothing that ran is invisible
+
+
+def timeline_section(record: RunRecord) -> Section | None:
+    bars = bars_of(record)
+    if not bars:
+        return None
+    rows = sorted({bar.row for bar in bars}, key=_row_order)
+    shown = rows[:MAX_ROWS]
+    kept = set(shown)
+    of_rows = [bar for bar in bars if bar.row in kept]
+    drawn = melted(with_few_kinds(of_rows, max_kinds=len(_LOOKS)))
+    span = _span(record, bars)
+    figure = horizontal_bars(num_rows=len(shown), row_px=30, barmode="overlay")
+    figure.update_yaxes(categoryorder="array", categoryarray=[label(row) for row in shown])
+    seconds_axis(figure, span.seconds, "since the start of the run")
+    for kind, look in _looks(drawn).items():
+        _add(figure, kind, [bar for bar in drawn if bar.kind == kind], look, span)
+    _add_losses(figure, record, kept, span)
+    return Section("Timeline", _notes(bars, drawn, rows, shown) + as_html(figure, "timeline"))
+
+
+def _row_order(row: str) -> tuple[bool, list[tuple[int, str]]]:
+    return not row.startswith("driver"), natural_order(row)
+
+
+def _span(record: RunRecord, bars: Sequence[Bar]) -> Span:
+    """Bars of workers whose clocks differ may stick out of the run itself."""
+    span = span_of(record)
+    return Span(span.start_s, max(span.end_s, *(bar.end_s for bar in bars)))
+
+
+class _Look(NamedTuple):
+    color: str
+    pattern: str = ""
+
+
+_LOOKS = [_Look(color) for color in PALETTE] + [_Look(color, "/") for color in PALETTE]
+_GREY = _Look(NEUTRAL)  # for what has no colour of its own
+
+
+def _looks(bars: Sequence[Bar]) -> dict[str, _Look]:
+    """How each kind is drawn, in order of first appearance; what took longest is plainest."""
+    busy_s: defaultdict[str, float] = defaultdict(float)
+    for bar in sorted(bars, key=lambda bar: bar.start_s):
+        busy_s[bar.kind] += bar.busy_s
+    named = [kind for kind in busy_s if kind not in (SEVERAL, OTHERS)]
+    longest_first = sorted(named, key=lambda kind: -busy_s[kind])
+    looks = dict(zip(longest_first, _LOOKS, strict=False))
+    return {kind: looks.get(kind, _GREY) for kind in busy_s}
+
+
+def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: Span) -> None:
+    narrowest_s = NARROWEST * span.seconds
+    figure.add_bar(
+        name=label(kind),
+        y=[label(bar.row) for bar in bars],
+        base=[bar.start_s - span.start_s for bar in bars],
+        x=[max(bar.end_s - bar.start_s, narrowest_s) for bar in bars],
+        orientation="h",
+        marker={
+            "color": look.color,
+            "line": {"width": 0},
+            "pattern": {"shape": look.pattern, "solidity": 0.3},
+        },
+        customdata=[_hover(bar, span) for bar in bars],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _hover(bar: Bar, span: Span) -> str:
+    lines = [
+        f"<b>{label(bar.name, max_characters=80)}</b>",
+        label(bar.row),
+        f"at {format_seconds(bar.start_s - span.start_s)}, busy for {format_seconds(bar.busy_s)}",
+    ]
+    if bar.num_pieces > 1:
+        lines.append(f"{format_count(bar.num_pieces)} together")
+    if bar.output_bytes is not None:
+        lines.append(f"output {format_bytes(bar.output_bytes)}")
+    return "<br>".join(lines)
+
+
+def _add_losses(figure: "Figure", record: RunRecord, rows: set[str], span: Span) -> None:
+    losses = [
+        (stamped.time_s, stamped.event)
+        for stamped in record.events
+        if isinstance(stamped.event, WorkerLost) and stamped.event.worker in rows
+    ]
+    if losses:
+        figure.add_scatter(
+            name="worker lost",
+            mode="markers",
+            x=[time_s - span.start_s for time_s, _ in losses],
+            y=[label(loss.worker) for _, loss in losses],
+            marker={"symbol": "x", "size": 11, "color": ALARM},
+            customdata=[label(loss.reason, max_characters=80) for _, loss in losses],
+            hovertemplate="<b>lost</b> %{y}<br>%{customdata}<extra></extra>",
+        )
+
+
+def _notes(
+    bars: Sequence[Bar], drawn: Sequence[Bar], rows: Sequence[str], shown: Sequence[str]
+) -> str:
+    notes = note("Drag across a stretch of time to look closer; a double click shows all again.")
+    if len(drawn) < len(bars):
+        notes += note(
+            f"{format_count(len(bars))} stretches of work, drawn as {format_count(len(drawn))}: "
+            "neighbours too short to see are joined."
+        )
+    if len(shown) < len(rows):
+        notes += note(f"The first {len(shown)} of {len(rows)} rows.")
+    return notes
