@@ -38,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rates", metavar="RATE,...", help="unequal links: one rate per worker, or per host"
     )
     add("--latency", metavar="TIME", default="0.1ms", help=f"latency of every link {shown}")
-    add(
-        "--hosts", metavar="H", help="spread P workers over H hosts, one link each (default: P)"
-    )
+    add("--hosts", metavar="H", help="spread P workers over H hosts, one link each (default: P)")
     add("--inner-rate", metavar="RATE", default="20gbit", help=f"rate inside a host {shown}")
     add("--inner-latency", metavar="TIME", default="0.03ms", help=f"latency inside a host {shown}")
     add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
@@ -70,6 +68,8 @@ def _network(args: argparse.Namespace) -> "Network":
     rates = None
     if args.rates is not None:
         rates = [parse_rate(rate, name="--rates") for rate in args.rates.split(",")]
+        if len(rates) > MAX_WORKERS:
+            raise InvalidValueError("--rates", f"{len(rates)} rates", f"at most {MAX_WORKERS}")
     if num_workers is None:
         num_workers = len(rates) if rates and num_hosts is None else DEFAULT_WORKERS
     if num_hosts is None:

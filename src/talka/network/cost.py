@@ -83,7 +83,7 @@ def cost_of_rounds(network: Network, rounds: Iterable[Sequence[Pair]], num_bytes
     ... )  # two million bytes leave worker 0 at a million a second
     (2.002, (2000000.0, 0.0, 0.0))
     """
-    check_bytes(num_bytes)
+    num_bytes = check_bytes(num_bytes)
     cost = nothing(network.num_workers)
     for pairs in rounds:
         if pairs:
@@ -105,8 +105,8 @@ def _one_round(network: Network, pairs: Sequence[Pair], num_bytes: float) -> Cos
     in_s = {port: _busy_s(ports[port], count * num_bytes) for port, count in port_in.items()}
     sent, received = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     return Cost(
-        tuple(float(sent[rank] * num_bytes) for rank in range(num_workers)),
-        tuple(float(received[rank] * num_bytes) for rank in range(num_workers)),
+        tuple(sent[rank] * num_bytes for rank in range(num_workers)),
+        tuple(received[rank] * num_bytes for rank in range(num_workers)),
         seconds=max(
             max(ports[a].latency_s, ports[b].latency_s) + max(out_s[a], in_s[b]) for a, b in used
         ),
@@ -120,7 +120,7 @@ def all_pairs_round(network: Network, num_bytes: float) -> Cost:
     The same as naming all P (P-1) pairs, but from sums alone: every host has a path of the largest
     latency, so the round takes that latency and the time of the busiest port.
     """
-    check_bytes(num_bytes)
+    num_bytes = check_bytes(num_bytes)
     num_workers = network.num_workers
     if num_workers == 1:
         return nothing(1)
@@ -132,8 +132,9 @@ def all_pairs_round(network: Network, num_bytes: float) -> Cost:
         )
     most = max(network.workers_per_host)
     if most > 1:
-        seconds = max(seconds, network.inner.seconds((most - 1) * num_bytes))
-    each = (float((num_workers - 1) * num_bytes),) * num_workers
+        inner_s = network.inner.latency_s + _busy_s(network.inner, (most - 1) * num_bytes)
+        seconds = max(seconds, inner_s)
+    each = ((num_workers - 1) * num_bytes,) * num_workers
     return Cost(each, each, seconds, num_rounds=1)
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from talka.errors import InvalidValueError
 
 
-def check_bytes(num_bytes: float, *, name: str = "payload_bytes") -> None:
-    """Refuse what is no size: negative, infinite, not a number."""
+def check_bytes(num_bytes: float, *, name: str = "payload_bytes") -> float:
+    """The size as a real number; negative, infinite and not a number are refused."""
     if not 0 <= num_bytes <= sys.float_info.max:
         raise InvalidValueError(name, num_bytes, "a finite number of bytes, 0 or more")
+    return float(num_bytes)
 
 
 def share_of(payload_bytes: float, count: int) -> float:
@@ -19,8 +20,7 @@ def share_of(payload_bytes: float, count: int) -> float:
     >>> share_of(100, 8)
     12.5
     """
-    check_bytes(payload_bytes)
-    return payload_bytes / count
+    return check_bytes(payload_bytes) / count
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Link:
             raise InvalidValueError("rate_bits_per_s", self.rate_bits_per_s, "finite and above 0")
 
     def seconds(self, num_bytes: float) -> float:
-        check_bytes(num_bytes, name="num_bytes")
-        return self.latency_s + 8 * num_bytes / self.rate_bits_per_s
+        size = check_bytes(num_bytes, name="num_bytes")
+        return self.latency_s + 8 * size / self.rate_bits_per_s
 
 
 LOOPBACK = Link(latency_s=30e-6, rate_bits_per_s=20e9)

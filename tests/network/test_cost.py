@@ -1,0 +1,286 @@
+"""Costs by hand on equal and unequal links, then against the twin on any links."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from talka import network as net
+from talka.errors import InvalidValueError
+from talka.network import COLLECTIVES, EXCHANGES, Link, Network
+from tests.network import twin_schemes
+
+# 8 bits a second is one byte a second: seconds can be read off the bytes.
+EQUAL = Network.equal(Link(1, 8), 4)
+UNEQUAL = Network((Link(1, 8), Link(2, 16), Link(3, 4)))
+TWO_HOSTS = Network.equal(Link(1, 8), 4, num_hosts=2, inner=Link(0.5, 80))
+
+
+def by_name(name):
+    if name == "low_rank":
+        return lambda network, payload: net.low_rank(network, payload / 2, payload / 2)
+    if name == "barrier":
+        return lambda network, payload: net.barrier(network)
+    return getattr(net, name)
+
+
+@pytest.mark.parametrize(
+    "name, sent, seconds, num_rounds",
+    [
+        ("broadcast", (24, 12, 0, 0), 26, 2),
+        ("scatter", (9, 0, 0, 0), 10, 1),
+        ("gather", (0, 12, 12, 12), 37, 1),
+        ("reduce", (0, 12, 12, 12), 26, 2),
+        ("all_gather", (36,) * 4, 39, 3),
+        ("reduce_scatter", (9,) * 4, 12, 3),
+        ("all_reduce", (18,) * 4, 24, 6),
+        ("all_to_all", (9,) * 4, 10, 1),
+        ("barrier", (0,) * 4, 2, 2),
+        ("everybody", (36,) * 4, 37, 1),
+        ("master", (36, 12, 12, 12), 74, 2),
+        ("tree", (24, 24, 12, 12), 52, 4),
+        ("two_phase", (18,) * 4, 20, 2),
+        ("hierarchical", (18,) * 4, 24, 6),
+        ("global_top_k", (24,) * 4, 26, 2),
+        ("low_rank", (18,) * 4, 30, 12),
+        ("gossip", (24,) * 4, 25, 1),
+        ("separate_servers", (12,) * 8, 26, 2),
+    ],
+)
+def test_four_equal_workers_with_twelve_bytes_each(name, sent, seconds, num_rounds):
+    cost = by_name(name)(EQUAL, 12)
+    assert cost.sent_bytes_by_rank == sent
+    assert cost.seconds == seconds
+    assert cost.num_rounds == num_rounds
+    assert cost.total_bytes == sum(sent) == sum(cost.received_bytes_by_rank)
+    assert cost.max_sent_bytes == max(sent)
+
+
+@pytest.mark.parametrize(
+    "name, sent, seconds",
+    [
+        ("broadcast", (12, 0, 0), 8 + 15),  # 0 to 1: 2 + 6, 0 to 2: 3 + 6 / 0.5
+        ("scatter", (4, 0, 0), 7),  # to 2: 3 + 4, its port as long as the root's
+        ("gather", (0, 6, 6), 15),  # 3 + 12 into the root at 1 byte a second
+        ("reduce", (0, 6, 6), 15 + 8),
+        ("all_gather", (12,) * 3, 2 * 15),
+        ("reduce_scatter", (4,) * 3, 2 * 7),
+        ("all_reduce", (8,) * 3, 4 * 7),
+        ("all_to_all", (4,) * 3, 11),  # 3 + 4 / 0.5
+        ("barrier", (0,) * 3, 2 * 3),
+        ("everybody", (12,) * 3, 27),
+        ("master", (12, 6, 6), 15 + 15),
+        ("tree", (12, 6, 6), 46),
+        ("two_phase", (8,) * 3, 22),
+        ("hierarchical", (8,) * 3, 28),
+        ("global_top_k", (12, 6, 6), 15 + 8 + 15),  # 2 hands in, 0 and 1 exchange, 2 gets it
+        ("low_rank", (8,) * 3, 2 * 4 * 5),
+        ("gossip", (12,) * 3, 27),
+    ],
+)
+def test_three_unequal_workers_with_six_bytes_each(name, sent, seconds):
+    cost = by_name(name)(UNEQUAL, 6)
+    assert cost.sent_bytes_by_rank == pytest.approx(sent)
+    assert cost.seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "name, sent, seconds",
+    [
+        ("hierarchical", (24, 12, 24, 12), 1.7 + 2 * 7 + 1.7),
+        ("all_reduce", (18,) * 4, 6 * 4),  # only one worker of each host sends to the other host
+        ("two_phase", (18,) * 4, 2 * 13),  # four pieces of 3 bytes share a host's port
+        ("everybody", (36,) * 4, 1 + 4 * 12),
+        ("broadcast", (24, 12, 0, 0), 1.7 + (1 + 24)),
+    ],
+)
+def test_workers_of_one_host_share_its_port(name, sent, seconds):
+    cost = by_name(name)(TWO_HOSTS, 12)
+    assert cost.sent_bytes_by_rank == sent
+    assert cost.seconds == pytest.approx(seconds)
+
+
+def test_everybody_to_everybody_sends_four_p_p_minus_one_w_bytes():
+    num_values = 1000
+    for num_workers in range(1, 10):
+        network = Network.equal(Link(0, 1e9), num_workers)
+        total_bytes = net.everybody(network, 4 * num_values).total_bytes
+        assert total_bytes == 4 * num_workers * (num_workers - 1) * num_values
+
+
+def test_one_server_machine_takes_all_payloads_through_its_port():
+    cost = net.separate_servers(EQUAL, 12, server_links=[Link(1, 8)])
+    assert cost.sent_bytes_by_rank == (12, 12, 12, 12, 48)
+    assert cost.seconds == 2 * (1 + 48)
+
+
+def test_a_faster_server_waits_for_the_slowest_worker():
+    cost = net.separate_servers(UNEQUAL, 6, server_links=[Link(1, 32)])
+    assert cost.sent_bytes_by_rank == (6, 6, 6, 18)
+    assert cost.seconds == 15 + 15
+
+
+def test_two_servers_among_three_workers():
+    cost = net.colocated_servers(UNEQUAL, 6, num_servers=2)
+    assert cost.sent_bytes_by_rank == (9, 9, 6)
+    assert cost.seconds == 15 + 15
+
+
+def test_gossip_over_a_given_graph():
+    cost = net.gossip(UNEQUAL, 6, neighbours=[[1], [0], []])
+    assert cost.sent_bytes_by_rank == (6, 6, 0)
+    assert cost.seconds == 8
+
+
+def test_low_rank_adds_two_rings():
+    p, q = net.all_reduce(UNEQUAL, 5), net.all_reduce(UNEQUAL, 7)
+    cost = net.low_rank(UNEQUAL, 5, 7)
+    assert cost.seconds == p.seconds + q.seconds
+    assert cost.total_bytes == pytest.approx(p.total_bytes + q.total_bytes)
+
+
+links = st.builds(Link, st.floats(0, 0.1), st.floats(1e3, 1e10))
+sizes = st.integers(0, 10**9) | st.floats(0, 1e9)
+counts = st.lists(st.integers(1, 3), min_size=1, max_size=9).filter(lambda each: sum(each) <= 9)
+
+
+@st.composite
+def networks(draw):
+    """From 1 to 9 workers on unequal links, one to a host or several."""
+    per_host = draw(st.integers(1, 9).map(lambda size: [1] * size) | counts)
+    size = len(per_host)
+    outer = draw(st.lists(links, min_size=size, max_size=size))
+    return Network(tuple(outer), workers_per_host=tuple(per_host), inner=draw(links))
+
+
+def assert_same(cost, *twins):
+    assert cost.sent_bytes_by_rank == pytest.approx(
+        [sum(each) for each in zip(*(twin.sent() for twin in twins), strict=True)]
+    )
+    assert cost.received_bytes_by_rank == pytest.approx(
+        [sum(each) for each in zip(*(twin.received() for twin in twins), strict=True)]
+    )
+    assert cost.seconds == pytest.approx(sum(twin.seconds() for twin in twins))
+    assert cost.num_rounds == sum(twin.num_rounds for twin in twins)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("broadcast", "scatter", "gather", "reduce", "all_gather", "reduce_scatter"),
+        *("all_reduce", "all_to_all", "barrier", "everybody", "master", "tree", "two_phase"),
+        *("hierarchical", "global_top_k", "gossip", "separate_servers"),
+    ],
+)
+@given(network=networks(), payload=sizes)
+def test_formula_and_twin_agree(name, network, payload):
+    assert_same(by_name(name)(network, payload), getattr(twin_schemes, name)(network, payload))
+
+
+@given(networks(), sizes, sizes)
+def test_low_rank_and_twin_agree(network, p_bytes, q_bytes):
+    twins = twin_schemes.low_rank(network, p_bytes, q_bytes)
+    assert_same(net.low_rank(network, p_bytes, q_bytes), *twins)
+
+
+@given(networks(), sizes, st.data())
+def test_servers_and_twin_agree(network, payload, data):
+    num_servers = data.draw(st.integers(1, network.num_workers))
+    assert_same(
+        net.colocated_servers(network, payload, num_servers=num_servers),
+        twin_schemes.colocated_servers(network, payload, num_servers),
+    )
+    server_links = data.draw(st.lists(links, min_size=1, max_size=5))
+    assert_same(
+        net.separate_servers(network, payload, server_links=server_links),
+        twin_schemes.separate_servers(network, payload, server_links),
+    )
+
+
+@given(networks(), sizes, st.data())
+def test_gossip_over_any_graph_and_twin_agree(network, payload, data):
+    ranks = range(network.num_workers)
+    graph = [sorted(data.draw(st.sets(st.sampled_from(ranks))) - {rank}) for rank in ranks]
+    assert_same(
+        net.gossip(network, payload, neighbours=graph), twin_schemes.gossip(network, payload, graph)
+    )
+
+
+@given(networks(), sizes)
+def test_a_sum_to_all_is_a_sum_of_pieces_and_a_gather_of_them(network, payload):
+    parts = net.reduce_scatter(network, payload) + net.all_gather(
+        network, payload / network.num_workers
+    )
+    whole = net.all_reduce(network, payload)
+    assert whole.seconds == pytest.approx(parts.seconds)
+    assert whole.sent_bytes_by_rank == pytest.approx(parts.sent_bytes_by_rank)
+
+
+@given(networks(), sizes)
+def test_one_server_among_workers_is_the_master_and_all_of_them_the_two_phases(network, payload):
+    one = net.colocated_servers(network, payload, num_servers=1)
+    every = net.colocated_servers(network, payload, num_servers=network.num_workers)
+    assert one.seconds == pytest.approx(net.master(network, payload).seconds)
+    assert every.seconds == pytest.approx(net.two_phase(network, payload).seconds)
+
+
+@pytest.mark.parametrize("name", {**COLLECTIVES, **EXCHANGES})
+def test_one_worker_sends_nothing(name):
+    scheme = EXCHANGES.get(name) or COLLECTIVES[name]
+    cost = scheme.cost(Network.equal(Link(1, 8), 1), 12)
+    if name == "servers":
+        assert cost.seconds == 2 * (1 + 12)  # the servers are still on other machines
+        return
+    assert (cost.sent_bytes_by_rank, cost.seconds, cost.num_rounds) == ((0,), 0, 0)
+    assert cost.reason == "nothing is sent"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in {**COLLECTIVES, **EXCHANGES} if name != "barrier"]
+)
+@pytest.mark.parametrize("num_workers", [1, 3])
+@pytest.mark.parametrize("payload", [-1, math.nan, math.inf, 10**400])
+def test_bad_payloads_are_refused(name, num_workers, payload):
+    scheme = EXCHANGES.get(name) or COLLECTIVES[name]
+    with pytest.raises(InvalidValueError, match="payload_bytes") as caught:
+        scheme.cost(Network.equal(Link(1, 8), num_workers), payload)
+    assert caught.value.given is payload
+
+
+@pytest.mark.parametrize("name", {**COLLECTIVES, **EXCHANGES})
+@given(network=networks())
+def test_empty_payloads_cost_only_latency(name, network):
+    scheme = EXCHANGES.get(name) or COLLECTIVES[name]
+    cost = scheme.cost(network, 0)
+    assert cost.total_bytes == 0
+    most = max(link.latency_s for link in (*network.links, network.inner))
+    assert cost.seconds <= cost.num_rounds * most * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("graph", [[[1], [0]], [[1], [0], [2]], [[1, 1], [], []], [[3], [], []]])
+def test_bad_graphs_are_refused(graph):
+    with pytest.raises(InvalidValueError, match="neighbours"):
+        net.gossip(UNEQUAL, 6, neighbours=graph)
+
+
+@pytest.mark.parametrize("num_servers", [0, 4])
+def test_bad_numbers_of_servers_are_refused(num_servers):
+    with pytest.raises(InvalidValueError, match="num_servers"):
+        net.colocated_servers(UNEQUAL, 6, num_servers=num_servers)
+    with pytest.raises(InvalidValueError, match="server_links"):
+        net.separate_servers(UNEQUAL, 6, server_links=[])
+
+
+def test_the_cheapest_average_turns_with_latency_and_size():
+    far, near = Link(0.05, 1e9), Link(0.0, 1e9)
+    assert net.cheapest_average(Network.equal(far, 8), 1000) == "everybody"
+    assert net.cheapest_average(Network.equal(far, 8), 25_000_000) == "two-phase"
+    assert net.cheapest_average(Network.equal(near, 8), 25_000_000) == "ring"
+
+
+def test_costs_in_a_row_add_up_and_keep_their_reason():
+    cost = net.broadcast(EQUAL, 12)
+    assert (cost + cost).seconds == cost.times(2).seconds
+    assert (cost + cost).sent_bytes_by_rank == cost.times(2).sent_bytes_by_rank
+    assert cost.times(2).reason == cost.reason == "ceil(log2 P) = 2 rounds of B = 12 B"
