@@ -5,13 +5,24 @@ was killed. The page works without a network.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from talka.report import ComparisonRow
 
 HELP = "one HTML page about a run, with plots"
+_NAMES = (
+    "part",
+    "predicted",
+    "measured",
+    "ratio",
+    "predicted sent",
+    "measured sent",
+    "sent ratio",
+    "reason",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,35 +54,31 @@ def run(args: argparse.Namespace) -> int:
 def _print_text(path: Path, status: str, rows: "list[ComparisonRow]") -> None:
     from talka.cli.tables import print_table
 
-    if rows:
-        numbers = (
-            "predicted",
-            "measured",
-            "ratio",
-            "predicted sent",
-            "measured sent",
-            "sent ratio",
-        )
-        print_table([_cells(row) for row in rows], right=numbers)
+    cells = [_cells(row) for row in rows]
+    said = [name for name in _NAMES if any(row[name] for row in cells)]
+    if said:
+        numbers = [name for name in said if name not in ("part", "reason")]
+        print_table([{name: row[name] for name in said} for row in cells], right=numbers)
     else:
         print("Nothing was predicted or measured in this run.")
     print(f"{status}  {path}")
 
 
-def _cells(row: "ComparisonRow") -> dict[str, Any]:
+def _cells(row: "ComparisonRow") -> dict[str, str]:
     from talka.report.comparison import format_ratio
     from talka.units import format_bytes, format_seconds
 
-    def shown(value: float | None, format_value: Any) -> str:
-        return "" if value is None else format_value(value)
+    def shown(value: float | None, as_text: Callable[[float], str]) -> str:
+        return "" if value is None else as_text(value)
 
-    return {
-        "part": row.part,
-        "predicted": shown(row.predicted_seconds, format_seconds),
-        "measured": shown(row.measured_seconds, format_seconds),
-        "ratio": format_ratio(row.seconds_ratio),
-        "predicted sent": shown(row.predicted_bytes, format_bytes),
-        "measured sent": shown(row.measured_bytes, format_bytes),
-        "sent ratio": format_ratio(row.bytes_ratio),
-        "reason": row.reason,
-    }
+    values = (
+        row.part,
+        shown(row.predicted_seconds, format_seconds),
+        shown(row.measured_seconds, format_seconds),
+        format_ratio(row.seconds_ratio),
+        shown(row.predicted_bytes, format_bytes),
+        shown(row.measured_bytes, format_bytes),
+        format_ratio(row.bytes_ratio),
+        row.reason,
+    )
+    return dict(zip(_NAMES, values, strict=True))

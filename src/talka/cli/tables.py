@@ -21,7 +21,7 @@ def print_table(
         table.add_column(column, justify="right" if column in right else "left")
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = 200  # nobody resizes a file: never wrap or cut what a program may read
     console.print(table)

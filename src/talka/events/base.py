@@ -69,7 +69,10 @@ class PhaseEnded:
 
 @dataclass(frozen=True, slots=True)
 class TasksRan:
-    """A stretch of tasks of one name on one worker; short ones are counted together."""
+    """A stretch of tasks of one name on one worker; short ones are counted together.
+
+    Start and end are in seconds since 1970, as `time.time` has them on every machine.
+    """
 
     name: str
     worker: str

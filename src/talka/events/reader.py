@@ -76,6 +76,14 @@ def compare(events: Iterable[Event]) -> list[Comparison]:
 
 def read_run(path: Path) -> RunRecord:
     """Read all event files of `path`, merged by time."""
+    try:
+        return _read(path)
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror}: {error.filename})"
+        raise RunDirectoryError(str(path), problem, "Mend its name or permissions.") from error
+
+
+def _read(path: Path) -> RunRecord:
     events: list[Stamped] = []
     num_unreadable = 0
     for file in _event_files(path):
@@ -138,13 +146,9 @@ def _event_files(path: Path) -> list[Path]:
 
 def _read_file(file: Path) -> Iterator[Stamped | None]:
     source = file.name.removeprefix("events").removesuffix(".jsonl").lstrip(".") or "driver"
-    try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                yield _parsed(line, source)
-    except OSError as error:
-        problem = f"{file.name} cannot be read ({error.strerror})"
-        raise RunDirectoryError(str(file.parent), problem, "Mend its permissions.") from error
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            yield _parsed(line, source)
 
 
 def _parsed(line: str, source: str) -> Stamped | None:

@@ -108,7 +108,7 @@ def _cells(row: ComparisonRow, *, with_bytes: bool) -> list[str]:
 
 def _ratio_cell(ratio: float | None) -> str:
     text = format_ratio(ratio)
-    if ratio is None or 1 / FAR_OFF <= ratio <= FAR_OFF:
+    if ratio is None or 1 / FAR_OFF < ratio < FAR_OFF:
         return text
     return f'<strong class="far-off">{text}</strong>'
 

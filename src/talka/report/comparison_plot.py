@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from talka.report.markup import escaped, note
-from talka.report.plots import PALETTE, as_html, horizontal_bars, label
+from talka.report.plots import PALETTE, as_html, horizontal_bars, label, row_labels
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -35,7 +35,9 @@ def pairs_plot(
         return ""
     threshold = sorted((pair.largest for pair in known), reverse=True)[:MAX_PLOTTED_PARTS][-1]
     plotted = [pair for pair in known if pair.largest >= threshold][:MAX_PLOTTED_PARTS]
-    figure = horizontal_bars(num_rows=len(plotted), row_px=44, barmode="group")
+    figure = horizontal_bars(
+        num_rows=len(plotted), row_px=44 if len(plotted) <= 10 else 32, barmode="group"
+    )
     figure.update_xaxes(fixedrange=True)
     _add(figure, "predicted", {pair.part: pair.predicted for pair in plotted}, shown_as)
     _add(figure, "measured", {pair.part: pair.measured for pair in plotted}, shown_as)
@@ -53,7 +55,7 @@ def _add(
     texts = ["" if value is None else shown_as(value) for value in values.values()]
     figure.add_bar(
         name=side,
-        y=[label(part) for part in values],
+        y=list(row_labels(values).values()),
         x=list(values.values()),
         orientation="h",
         marker={"color": PALETTE[0] if side == "predicted" else PALETTE[1]},

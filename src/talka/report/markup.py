@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from talka.units import format_bytes, format_rate, format_seconds
 
-MAX_VALUE_CHARACTERS = 400
+MAX_VALUE_CHARACTERS = 200
+LONG_CHARACTERS = 40  # more than fits beside a name in one line
 MAX_TABLE_ROWS = 200
 
 
@@ -41,10 +42,10 @@ def _row(columns: Sequence[Column], row: Sequence[str]) -> str:
 
 def facts(title: str, values: Mapping[str, Any], *, rest_in: str) -> str:
     """A small table of names and values, such as a config; `rest_in` names where the rest is."""
-    rows = list(_flat(values))
+    rows = [(name, _value(name, value)) for name, value in _flat(values)]
     shown = "".join(
-        f'<tr><th>{escaped(name)}</th><td class="{_kind(value)}">{_value(name, value)}</td></tr>'
-        for name, value in rows[:MAX_TABLE_ROWS]
+        f'<tr><th>{escaped(name)}</th><td class="{_kind(text)}">{escaped(text)}</td></tr>'
+        for name, text in rows[:MAX_TABLE_ROWS]
     )
     num_left = len(rows) - MAX_TABLE_ROWS
     rest = note(f"{num_left} more in {rest_in}") if num_left > 0 else ""
@@ -59,21 +60,15 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, An
             yield f"{prefix}{name}", value
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _kind(value: object) -> str:
-    return "number" if _is_number(value) else "long"
+def _kind(text: str) -> str:
+    return "long" if len(text) > LONG_CHARACTERS else ""
 
 
 def _value(name: str, value: Any) -> str:
-    if _is_number(value):
-        return escaped(format_by_name(name, value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return format_by_name(name, value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text) > MAX_VALUE_CHARACTERS:
-        text = f"{text[:MAX_VALUE_CHARACTERS]} …"
-    return escaped(text)
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]} …"
 
 
 def format_by_name(name: str, value: int | float) -> str:

@@ -43,10 +43,9 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
 def write_page(record: RunRecord, out: Path | None = None) -> Path:
     """`write_report` for a run that was read already."""
     path = record.dir / "report.html" if out is None else out
-    _check_place(path)
-    text = page(record)
     try:
-        write_whole(path, text)
+        _check_place(path)
+        write_whole(path, page(record))
     except OSError as error:
         problem = f"cannot be written ({error.strerror or error})"
         raise OutputError(str(path), problem, "Choose another place with --out.") from error

@@ -1,6 +1,8 @@
 """How every plot of the page looks: one palette, no background, no script from elsewhere."""
 
 import html
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +26,21 @@ def label(text: str, *, max_characters: int = 40) -> str:
     return html.escape(text, quote=False)
 
 
+def row_labels(names: Iterable[str]) -> dict[str, str]:
+    """A label per row; plotly would draw rows of one label over each other.
+
+    >>> list(row_labels(["a" * 50, "a" * 51]).values())[1][-8:]
+    'aaaa…  2'
+    """
+    labels: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for name in names:
+        text = label(name)
+        seen[text] += 1
+        labels[name] = text if seen[text] == 1 else f"{text}  {seen[text]}"
+    return labels
+
+
 def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
     """An empty plot with one row per worker or part, the first one on top.
 
@@ -42,10 +59,11 @@ def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 13},
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"},
-        hoverlabel={"align": "left", "font": {"family": "system-ui, sans-serif"}},
+        hoverlabel={"align": "left", "bgcolor": "#2b313a", "bordercolor": "#2b313a"},
     )
     figure.update_xaxes(gridcolor=NEUTRAL, zeroline=False, automargin=True, rangemode="tozero")
     figure.update_yaxes(
+        type="category",  # else rows named 0, 1, 2 become a scale
         autorange="reversed",
         automargin=True,
         fixedrange=True,
@@ -59,9 +77,10 @@ def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
 def seconds_axis(figure: "Figure", longest_s: float, title: str = "") -> None:
     """Ticks such as 20 ms or 1.5 s; from 1000 s on whole seconds, as nobody reads kiloseconds."""
     if longest_s < 1000:
-        figure.update_xaxes(tickformat="~s", ticksuffix="s", title=title)
+        figure.update_xaxes(tickformat="~s", ticksuffix="s")
     else:
-        figure.update_xaxes(tickformat=",.0f", ticksuffix=" s", title=title)
+        figure.update_xaxes(tickformat=",.0f", ticksuffix=" s")
+    figure.update_xaxes(title={"text": title, "font": {"size": 13}})
 
 
 def bytes_axis(figure: "Figure", most_bytes: float) -> None:

@@ -43,9 +43,10 @@ th { font-weight: 600; }
 td:first-child, th:first-child { padding-left: 0; }
 td:last-child, th:last-child { padding-right: 0; }
 td.number, th.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td.long { overflow-wrap: anywhere; color: var(--quiet); }
+td.long { overflow-wrap: anywhere; min-width: 12rem; color: var(--quiet); }
 .facts th { font-weight: 400; color: var(--quiet); white-space: nowrap; }
-.facts td { text-align: right; color: var(--ink); }
+.facts td { text-align: right; color: var(--ink); font-variant-numeric: tabular-nums; }
+.facts td.long { text-align: left; }
 .scroll { overflow-x: auto; margin: .5rem 0 1.5rem; }
 .far-off { color: var(--bad); }
 td.share { width: 40%; vertical-align: middle; }

@@ -1,7 +1,7 @@
 """Who worked when: one row per worker, one per writer of phases, one colour per kind of work."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from talka.events import RunRecord, WorkerLost
@@ -15,6 +15,7 @@ from talka.report.plots import (
     as_html,
     horizontal_bars,
     label,
+    row_labels,
     seconds_axis,
 )
 from talka.units import format_bytes, format_count, format_seconds
@@ -31,18 +32,20 @@ def timeline_section(record: RunRecord) -> Section | None:
     if not bars:
         return None
     rows = sorted({bar.row for bar in bars}, key=_row_order)
-    shown = rows[:MAX_ROWS]
-    kept = set(shown)
-    of_rows = [bar for bar in bars if bar.row in kept]
+    shown = row_labels(rows[:MAX_ROWS])
+    of_rows = [bar._replace(row=shown[bar.row]) for bar in bars if bar.row in shown]
     drawn = melted(with_few_kinds(of_rows, max_kinds=len(_LOOKS)))
     span = _span(record, bars)
     figure = horizontal_bars(num_rows=len(shown), row_px=30, barmode="overlay")
-    figure.update_yaxes(categoryorder="array", categoryarray=[label(row) for row in shown])
+    figure.update_yaxes(categoryorder="array", categoryarray=list(shown.values()))
     seconds_axis(figure, span.seconds, "since the start of the run")
     for kind, look in _looks(drawn).items():
         _add(figure, kind, [bar for bar in drawn if bar.kind == kind], look, span)
-    _add_losses(figure, record, kept, span)
-    return Section("Timeline", _notes(bars, drawn, rows, shown) + as_html(figure, "timeline"))
+    _add_losses(figure, record, shown, span)
+    return Section(
+        "Timeline",
+        _notes(len(of_rows), len(drawn), len(rows), len(shown)) + as_html(figure, "timeline"),
+    )
 
 
 def _row_order(row: str) -> tuple[bool, list[tuple[int, str]]]:
@@ -79,7 +82,7 @@ def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: Sp
     narrowest_s = NARROWEST * span.seconds
     figure.add_bar(
         name=label(kind),
-        y=[label(bar.row) for bar in bars],
+        y=[bar.row for bar in bars],
         base=[bar.start_s - span.start_s for bar in bars],
         x=[max(bar.end_s - bar.start_s, narrowest_s) for bar in bars],
         orientation="h",
@@ -96,7 +99,7 @@ def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: Sp
 def _hover(bar: Bar, span: Span) -> str:
     lines = [
         f"<b>{label(bar.name, max_characters=80)}</b>",
-        label(bar.row),
+        bar.row,
         f"at {format_seconds(bar.start_s - span.start_s)}, busy for {format_seconds(bar.busy_s)}",
     ]
     if bar.num_pieces > 1:
@@ -106,7 +109,7 @@ def _hover(bar: Bar, span: Span) -> str:
     return "<br>".join(lines)
 
 
-def _add_losses(figure: "Figure", record: RunRecord, rows: set[str], span: Span) -> None:
+def _add_losses(figure: "Figure", record: RunRecord, rows: Mapping[str, str], span: Span) -> None:
     losses = [
         (stamped.time_s, stamped.event)
         for stamped in record.events
@@ -117,22 +120,20 @@ def _add_losses(figure: "Figure", record: RunRecord, rows: set[str], span: Span)
             name="worker lost",
             mode="markers",
             x=[time_s - span.start_s for time_s, _ in losses],
-            y=[label(loss.worker) for _, loss in losses],
+            y=[rows[loss.worker] for _, loss in losses],
             marker={"symbol": "x", "size": 11, "color": ALARM},
             customdata=[label(loss.reason, max_characters=80) for _, loss in losses],
             hovertemplate="<b>lost</b> %{y}<br>%{customdata}<extra></extra>",
         )
 
 
-def _notes(
-    bars: Sequence[Bar], drawn: Sequence[Bar], rows: Sequence[str], shown: Sequence[str]
-) -> str:
+def _notes(num_bars: int, num_drawn: int, num_rows: int, num_shown: int) -> str:
     notes = note("Drag across a stretch of time to look closer; a double click shows all again.")
-    if len(drawn) < len(bars):
+    if num_drawn < num_bars:
         notes += note(
-            f"{format_count(len(bars))} stretches of work, drawn as {format_count(len(drawn))}: "
+            f"{format_count(num_bars)} stretches of work, drawn as {format_count(num_drawn)}: "
             "neighbours too short to see are joined."
         )
-    if len(shown) < len(rows):
-        notes += note(f"The first {len(shown)} of {len(rows)} rows.")
+    if num_shown < num_rows:
+        notes += note(f"The first {num_shown} of {num_rows} rows.")
     return notes

@@ -1,0 +1,156 @@
+import json
+
+import pytest
+
+from talka.errors import RunDirectoryError
+from talka.events import (
+    Comparison,
+    Failure,
+    Measured,
+    Predicted,
+    RunStarted,
+    compare,
+    read_run,
+)
+
+
+def write_lines(folder, *, writer="events.jsonl", lines=()):
+    texts = [line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines]
+    with (folder / writer).open("a") as file:
+        file.writelines(texts)
+
+
+def started(time_s, name):
+    return {"event": "RunStarted", "time_s": time_s, "name": name}
+
+
+def measured(part, sent_bytes, seconds):
+    event = {"event": "Measured", "time_s": 1.0, "part": part}
+    return event | {"sent_bytes": sent_bytes, "seconds": seconds}
+
+
+def test_events_of_several_writers_are_merged_by_time(tmp_path):
+    write_lines(tmp_path, lines=[started(1, "a"), started(4, "d")])
+    write_lines(tmp_path, writer="events.rank-0.jsonl", lines=[started(2, "b")])
+    write_lines(tmp_path, writer="events.rank-10.jsonl", lines=[started(3, "c")])
+    assert [stamped.event for stamped in read_run(tmp_path).events] == [
+        RunStarted("a"),
+        RunStarted("b"),
+        RunStarted("c"),
+        RunStarted("d"),
+    ]
+
+
+def test_every_event_says_who_wrote_it(tmp_path):
+    write_lines(tmp_path, lines=[started(1, "a")])
+    write_lines(tmp_path, writer="events.rank-3.jsonl", lines=[started(2, "b")])
+    assert [stamped.source for stamped in read_run(tmp_path).events] == ["driver", "rank-3"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event": "RunStarted", "time_s": 3, "na',
+        "[]\n",
+        "null\n",
+        '{"event": "FromTheFuture", "time_s": 3}\n',
+        '{"event": ["RunStarted"], "time_s": 3, "name": "a"}\n',
+        '{"event": "RunStarted", "name": "a"}\n',
+        '{"event": "RunStarted", "time_s": 3}\n',
+        '{"event": "RunStarted", "time_s": 3, "name": null}\n',
+        '{"event": "RunEnded", "time_s": 3, "status": "lost"}\n',
+    ],
+)
+def test_a_line_that_cannot_be_read_is_counted_and_skipped(tmp_path, line):
+    write_lines(tmp_path, lines=[started(1, "a"), line])
+    record = read_run(tmp_path)
+    assert [stamped.event for stamped in record.events] == [RunStarted("a")]
+    assert record.num_unreadable_lines == 1
+
+
+def test_bytes_that_are_no_text_are_counted_and_skipped(tmp_path):
+    write_lines(tmp_path, lines=[started(1, "a")])
+    with (tmp_path / "events.jsonl").open("ab") as file:
+        file.write(b"\xff\xfe\x00\n")
+    record = read_run(tmp_path)
+    assert (len(record.events), record.num_unreadable_lines) == (1, 1)
+
+
+def test_fields_of_a_newer_version_are_ignored_and_those_of_an_older_one_filled(tmp_path):
+    line = {"event": "Failure", "time_s": 1, "message": "broke", "colour": "red"}
+    write_lines(tmp_path, lines=[line])
+    assert read_run(tmp_path).events[0].event == Failure("broke", detail="")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
+def test_a_config_or_result_that_cannot_be_read_counts_as_absent(tmp_path, text):
+    write_lines(tmp_path, lines=[started(1, "a")])
+    (tmp_path / "config.json").write_text(text)
+    (tmp_path / "result.json").write_text(text)
+    record = read_run(tmp_path)
+    assert (record.config, record.result) == ({}, None)
+
+
+@pytest.mark.parametrize("pid", [None, "x", []])
+def test_a_pid_that_is_none_belongs_to_nobody(tmp_path, monkeypatch, pid):
+    monkeypatch.setattr("talka.events.reader.socket.gethostname", lambda: "here")
+    write_lines(tmp_path, lines=[started(1, "a")])
+    (tmp_path / "config.json").write_text(json.dumps({"host": "here", "pid": pid}))
+    assert read_run(tmp_path).status == "killed"
+
+
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(RunDirectoryError, match="does not exist"):
+        read_run(tmp_path / "nothing")
+
+
+def test_a_folder_without_events_is_an_error(tmp_path):
+    with pytest.raises(RunDirectoryError, match="is no run"):
+        read_run(tmp_path)
+
+
+def test_a_file_is_no_run(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunDirectoryError, match="is no folder"):
+        read_run(tmp_path / "file")
+
+
+def test_events_that_cannot_be_opened_are_an_error(tmp_path):
+    (tmp_path / "events.jsonl").mkdir()
+    with pytest.raises(
+        RunDirectoryError, match=r"cannot be read \(Is a directory: .*events\.jsonl\)"
+    ):
+        read_run(tmp_path)
+
+
+def test_a_name_that_no_file_system_takes_is_an_error(tmp_path):
+    with pytest.raises(RunDirectoryError, match="File name too long"):
+        read_run(tmp_path / ("x" * 300))
+
+
+def test_predicted_and_measured_meet_on_their_part():
+    predicted = Predicted("step", 10.0, 1.0, "why")
+    other = Measured("load", None, 2.0)
+    assert compare([predicted, other, Measured("step", 12.0, 1.5)]) == [
+        Comparison("step", predicted, Measured("step", 12.0, 1.5)),
+        Comparison("load", None, other),
+    ]
+
+
+def test_repetitions_are_added_up():
+    events = [Measured("step", 10.0, 1.0), Measured("step", None, 2.0)]
+    assert compare(events) == [Comparison("step", None, Measured("step", 10.0, 3.0))]
+
+
+def test_ranks_add_their_bytes_and_the_slowest_gives_the_seconds(tmp_path):
+    for rank, seconds in enumerate([1.0, 1.5]):
+        lines = [measured("step", 100, seconds), measured("step", 100, seconds)]
+        write_lines(tmp_path, writer=f"events.rank-{rank}.jsonl", lines=lines)
+    assert read_run(tmp_path).comparisons() == [
+        Comparison("step", None, Measured("step", 400, 3.0))
+    ]
+
+
+def test_the_last_prediction_of_a_part_counts():
+    first, second = Predicted("step", 1.0, 1.0, "guess"), Predicted("step", 2.0, 2.0, "sample")
+    assert compare([first, second]) == [Comparison("step", second, None)]
