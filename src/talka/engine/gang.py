@@ -26,8 +26,8 @@ from talka.errors import GangError, InvalidValueError
 from talka.events import Stream
 
 # After the first sign of failure: others may still tell that they died first.
-_GRACE_S = 0.5
-_TAIL_BYTES = 8_000
+GRACE_S = 0.5
+TAIL_BYTES = 8_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ def culprit(signs: Sequence[Sign]) -> Sign:
     return min(signs, key=lambda sign: (not sign.died, sign.seen_s))
 
 
+def check_size(size: int) -> None:
+    if size < 1:
+        raise InvalidValueError("size", size, "a whole number of at least 1")
+
+
 def local_gang(
     main: Callable[..., Any],
     args: Sequence[Any],
@@ -69,8 +74,7 @@ def local_gang(
     events: Stream,
 ) -> list[Any]:
     """Run a gang as processes on loopback, or as the part of a torchrun job that we are."""
-    if size < 1:
-        raise InvalidValueError("size", size, "a whole number of at least 1")
+    check_size(size)
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         from talka.engine.torchrun import existing_gang
 
@@ -142,7 +146,7 @@ class _Gang:
                 sign = self._listen(rank, results)
                 if sign is not None:
                     signs.append(sign)
-                    deadline = min(deadline or float("inf"), time.monotonic() + _GRACE_S)
+                    deadline = min(deadline or float("inf"), time.monotonic() + GRACE_S)
                 if sign is not None or rank in results:
                     poll.unregister(self._children[rank].channel)
                     poll.unregister(self._children[rank].pidfd)
@@ -150,7 +154,9 @@ class _Gang:
             raise self._error(culprit(signs))
         if len(results) < self._size:
             late = next(rank for rank in range(self._size) if rank not in results)
-            raise self._error(Sign(late, 0.0, died=False, how=f"had not finished after {timeout_s:g} s"))
+            raise self._error(
+                Sign(late, 0.0, died=False, how=f"had not finished after {timeout_s:g} s")
+            )
         for child in self._children:
             with contextlib.suppress(WorkerDied):
                 child.send({"bye": True})
@@ -200,7 +206,7 @@ def _open_log(path: Path | None) -> IO[bytes]:
 
 def _tail(log: IO[bytes]) -> str:
     size = os.fstat(log.fileno()).st_size
-    return os.pread(log.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+    return os.pread(log.fileno(), TAIL_BYTES, max(0, size - TAIL_BYTES)).decode(errors="replace")
 
 
 def _environment(size: int) -> dict[str, str]:

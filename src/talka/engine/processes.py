@@ -65,6 +65,14 @@ class Child:
         end_group(self.pid)
         self._process.wait()
         end_group(self.pid)
+        self._close()
+
+    def wait(self) -> None:
+        """Wait until it has ended by itself."""
+        self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
         self.channel.close()
         if self.pidfd >= 0:
             os.close(self.pidfd)

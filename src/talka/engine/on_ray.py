@@ -1,0 +1,194 @@
+"""The engine for many machines. Ray places, moves and spills; the driver owns the lineage.
+
+Ray's own retries are off: a lost object is an event for `lineage.py`, the same as everywhere.
+Every task returns its outputs in storage form and, behind them, a small receipt that the driver
+waits for: what it took, where it ran, what went wrong. So no output passes through the driver.
+"""
+
+import functools
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from talka.engine import ray_cluster  # isort: skip  # before ray: it says where the key is
+
+import ray
+from ray.exceptions import (
+    LocalRayletDiedError,
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    RayTaskError,
+    TaskCancelledError,
+    WorkerCrashedError,
+)
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from talka.engine.base import Ref
+from talka.engine.calls import Caught, Problem, explain
+from talka.engine.driver import Driver, Lost, Task
+from talka.engine.gang import check_size
+from talka.engine.lineage import OutputId
+from talka.engine.meter import Meter
+from talka.engine.ray_task import Receipt, run_task, value_of
+from talka.engine.shipping import ship
+from talka.errors import TalkaError, TaskDiedError
+from talka.events import Stream, WorkerLost
+
+_DEATHS = (
+    WorkerCrashedError,
+    OutOfMemoryError,
+    NodeDiedError,
+    LocalRayletDiedError,
+    TaskCancelledError,
+)
+_INLINE_FUNCTION_BYTES = 64 * 1024  # larger ones are put into Ray's store once
+
+
+class OnRay(Driver):
+    """Run tasks and gangs on a Ray cluster.
+
+    Parameters
+    ----------
+    address
+        `HOST:PORT` of the cluster's head (as `ray start` prints it; `ray://HOST:PORT` says the
+        same), from a machine of that cluster. Unless given, a Ray of our own is started on this
+        machine; it ends with the engine.
+    events
+        Where to say what happens.
+    """
+
+    def __init__(self, address: str | None = None, *, events: Stream | None = None) -> None:
+        super().__init__(events)
+        self._cluster = ray_cluster.connect(address)
+        self._remote = ray.remote(run_task)
+        self._objects: dict[OutputId, Any] = {}
+        self._places: dict[OutputId, str] = {}
+        self._functions: dict[bytes, Any] = {}
+        self._meters: dict[str, Meter] = {}
+        # Ray calls back in a thread of its own that must not wait: it only puts into this queue.
+        self._reports: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._listen, name="talka-ray", daemon=True)
+        self._thread.start()
+
+    def gang(
+        self, main: Callable[..., Any], *args: Any, size: int, timeout_s: float | None = None
+    ) -> list[Any]:
+        from talka.engine.ray_gang import ray_gang
+
+        check_size(size)
+        return ray_gang(main, args, size=size, timeout_s=timeout_s, run_dir=self.events.dir)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._wake_all()
+        self._reports.put(None)
+        self._thread.join()
+        self._objects.clear()
+        self._functions.clear()
+        self._cluster.close()
+
+    # What the driver asks for.
+
+    def _prepare(self, task: Task) -> None:
+        constants = [
+            (i, value) for i, value in enumerate(task.arguments) if not isinstance(value, Ref)
+        ]
+        function: Any = ship(task.function)
+        if len(function) > _INLINE_FUNCTION_BYTES:
+            if function not in self._functions:
+                self._functions[function] = ray.put(function)
+            function = self._functions[function]
+        task.shipped = (function, ship(task.function, constants) if constants else None)
+
+    def _launch(self, task: Task) -> None:
+        inputs = task.inputs
+        lost = [output for output in inputs if output not in self._objects]
+        if lost:  # dropped after the lineage said run
+            self._reports.put(functools.partial(self._inputs_lost, task, lost))
+            return
+        options: dict[str, Any] = {}
+        if task.near in self._places:
+            near = NodeAffinitySchedulingStrategy(self._places[task.near], soft=True)
+            options["scheduling_strategy"] = near
+        function, constants = task.shipped
+        *outputs, receipt = self._remote.options(
+            name=task.name, num_returns=len(task.outputs) + 1, max_retries=0, **options
+        ).remote(function, constants, len(task.outputs), *(self._objects[i] for i in inputs))
+        receipt.future().add_done_callback(
+            lambda future: self._reports.put(
+                functools.partial(self._conclude, task, outputs, future)
+            )
+        )
+
+    def _discard(self, output: OutputId) -> None:
+        self._objects.pop(output, None)  # Ray frees an object when its last reference is gone
+        self._places.pop(output, None)
+
+    def _read(self, output: OutputId) -> Any:
+        try:
+            return value_of(ray.get(self._objects[output]))
+        except (KeyError, ObjectLostError):
+            with self._lock:
+                self._discard(output)
+            raise Lost([output]) from None
+
+    # The thread that hears from Ray.
+
+    def _listen(self) -> None:
+        while (report := self._reports.get()) is not None:
+            report()
+            if self._reports.empty():
+                for meter in self._meters.values():
+                    meter.flush()
+
+    def _conclude(self, task: Task, outputs: list[Any], future: Any) -> None:
+        with Caught() as caught:
+            receipt: Receipt = future.result()
+            if receipt.problem is not None:
+                self._raised(task, Problem(*receipt.problem).as_error(task.label))
+            else:
+                with self._lock:
+                    for output, stored in zip(task.outputs, outputs, strict=True):
+                        # one that survived stays where it is: it may be another object by now
+                        self._objects.setdefault(output, stored)
+                        self._places.setdefault(output, receipt.machine)
+                self._finished(task)
+            meter = self._meters.setdefault(receipt.worker, Meter(receipt.worker, self.events))
+            meter.add(task.name, receipt.start_s, receipt.end_s, receipt.num_bytes)
+        if caught.error is not None:
+            self._failed_on_ray(task, caught.error)
+
+    def _failed_on_ray(self, task: Task, error: BaseException) -> None:
+        lost = _lost_object(error)
+        if lost is not None:
+            with self._lock:
+                gone = [i for i in task.inputs if self._hex(i) in (lost, None)]
+                for output in gone:
+                    self._discard(output)
+            self._inputs_lost(task, gone)
+        elif isinstance(error, _DEATHS):
+            how = str(error).partition("\n")[0]
+            self.events.emit(WorkerLost(f"of task {task.label}", how))
+            self._died(task, TaskDiedError(task.label, how, _described(task)))
+        elif isinstance(error, TalkaError):
+            self._gave_up(task, error)
+        else:
+            self._gave_up(task, explain(error, task.function, ()).as_error(task.label))
+
+    def _hex(self, output: OutputId) -> str | None:
+        return self._objects[output].hex() if output in self._objects else None
+
+
+def _lost_object(error: BaseException) -> str | None:
+    """The id of the input that Ray could not bring, if that is what went wrong."""
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    return cause.object_ref_hex if isinstance(cause, ObjectLostError) else None
+
+
+def _described(task: Task) -> tuple[str, ...]:
+    return tuple(f"output {i}" for i in task.inputs[:4])

@@ -1,0 +1,73 @@
+"""What runs inside a Ray worker: one task, outputs in storage form, a receipt behind them."""
+
+import os
+import socket
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from talka.engine import storage
+from talka.engine.calls import Caught, Problem, call, explain
+from talka.engine.shipping import unship
+from talka.engine.storage import Packed
+
+
+class Receipt(NamedTuple):
+    """What the driver hears of a task that ran."""
+
+    machine: str
+    worker: str
+    start_s: float
+    end_s: float
+    num_bytes: int
+    problem: tuple[Any, ...] | None
+
+
+def run_task(shipped: bytes, constants: bytes | None, num_outputs: int, *inputs: Any) -> list[Any]:
+    """Outputs, then the receipt. A problem of the user's travels in the receipt."""
+    start_s = time.time()
+    function: Any = None
+    arguments: list[Any] = []
+    stored: list[Any] = [None] * num_outputs
+    problem: Problem | None = None
+    with Caught() as caught:
+        arguments = [value_of(value) for value in inputs]
+        function = unship(shipped)
+        for position, constant in unship(constants) if constants else ():
+            arguments.insert(position, constant)
+        outcome = call(function, arguments, num_outputs)
+        if isinstance(outcome, Problem):
+            problem = outcome
+        else:
+            stored = [stored_form(value) for value in outcome]
+    if caught.error is not None:
+        problem = explain(caught.error, function, arguments)
+    num_bytes = sum(len(value) for value in stored if value is not None)
+    return [*stored, _receipt(start_s, num_bytes, problem)]
+
+
+def stored_form(value: Any) -> Any:
+    """Plain values as bytes, Arrow and numpy as an IPC file in an array, which Ray maps uncopied."""
+    if isinstance(value, Packed):
+        return value.data
+    return np.frombuffer(storage.to_buffer(value), np.uint8)
+
+
+def value_of(stored: Any) -> Any:
+    if isinstance(stored, bytes):
+        return storage.unpack(Packed(stored))
+    return storage.from_buffer(stored)
+
+
+def _receipt(start_s: float, num_bytes: int, problem: Problem | None) -> Receipt:
+    import ray
+
+    return Receipt(
+        machine=ray.get_runtime_context().get_node_id(),
+        worker=f"{socket.gethostname()}/{os.getpid()}",
+        start_s=start_s,
+        end_s=time.time(),
+        num_bytes=num_bytes,
+        problem=None if problem is None else tuple(problem),
+    )
