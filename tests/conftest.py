@@ -1,0 +1,37 @@
+"""Fixtures that several folders share. Ray takes seconds to start, so all tests share one."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+# The worker processes and Ray's workers must find the same modules as the tests.
+os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """Three Ray machines of one core each, on loopback, that notice a death within a second."""
+    if "ray" not in sys.modules:
+        from talka.engine import on_ray  # noqa: F401  # sets up the key before ray is imported
+    from ray.cluster_utils import Cluster
+
+    quick = {
+        "health_check_initial_delay_ms": 500,
+        "health_check_period_ms": 200,
+        "health_check_timeout_ms": 1000,
+        "health_check_failure_threshold": 3,
+    }
+    machine = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 200_000_000}
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={**machine, "_system_config": quick, "include_dashboard": False},
+    )
+    try:
+        for _ in range(2):
+            cluster.add_node(**machine)
+        cluster.wait_for_nodes()
+        yield cluster
+    finally:
+        cluster.shutdown()

@@ -1,0 +1,40 @@
+"""Both engines for one contract suite, and what tests ask of their events."""
+
+import contextlib
+
+from talka.engine import Embedded
+from talka.events import Stream, TaskAgain, TasksRan
+
+
+class Recorder(Stream):
+    """A stream that keeps what was said."""
+
+    def __init__(self, path=None):
+        super().__init__(path)
+        self.events = []
+
+    def emit(self, event):
+        super().emit(event)
+        self.events.append(event)
+
+    def num_runs(self, name=None):
+        """How often tasks (of this name) ran, as the events count it."""
+        ran = [event for event in self.events if isinstance(event, TasksRan)]
+        return sum(event.count for event in ran if name in (None, event.name))
+
+    def again(self):
+        """Names of the tasks that ran again, in order of name."""
+        return sorted(event.name for event in self.events if isinstance(event, TaskAgain))
+
+
+@contextlib.contextmanager
+def open_engine(kind, request, recorder):
+    if kind == "embedded":
+        with Embedded(threads=2, processes=2, events=recorder) as engine:
+            yield engine
+    else:
+        from talka.engine import OnRay
+
+        cluster = request.getfixturevalue("ray_cluster")
+        with OnRay(cluster.address, events=recorder) as engine:
+            yield engine
