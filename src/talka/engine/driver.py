@@ -235,7 +235,7 @@ class Driver(ABC):
     ) -> None:
         with self._lock:
             if not self._is_closed:
-                self._errors[task.id] = error
+                self._errors[task.id] = error.with_traceback(None)  # frames keep outputs alive
                 self._apply(event(task.id))
 
     # Within.

@@ -9,6 +9,7 @@ Inside torchrun (RANK is set) the gang is the one that is already there.
 import contextlib
 import os
 import select
+import socket
 import sys
 import tempfile
 import time
@@ -217,6 +218,28 @@ def _environment(size: int) -> dict[str, str]:
         "GLOO_SOCKET_IFNAME": "lo",  # nothing of a local gang listens beyond loopback
         "PYTHONUNBUFFERED": "1",  # the end of a log must be there when its rank dies
     }
+
+
+def open_store(address: str, size: int) -> Any:
+    """The store where ranks meet, on this address alone: left to itself it listens everywhere."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
+    listener = socket.create_server((address, 0))
+    port = listener.getsockname()[1]
+    return TCPStore(
+        address,
+        port,
+        size,
+        is_master=True,
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
+
+
+def join_store(address: str, port: int, size: int) -> Any:
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
+    return TCPStore(address, port, size, is_master=False)
 
 
 def encoded(value: Any) -> parcels.Parcels:

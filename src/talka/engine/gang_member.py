@@ -6,7 +6,7 @@ from typing import Any
 
 from talka.engine import wire
 from talka.engine.calls import Caught, explain
-from talka.engine.gang import GangWorker, encoded
+from talka.engine.gang import GangWorker, encoded, join_store, open_store
 from talka.engine.shipping import unship
 from talka.engine.worker_main import open_channel
 from talka.events import Stream
@@ -20,15 +20,14 @@ def main() -> None:
     function: Any = None
     with Caught() as caught:
         import torch.distributed as dist
-        from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
 
         if rank == 0:
-            store = TCPStore("127.0.0.1", 0, size, is_master=True, wait_for_workers=False)
+            store = open_store("127.0.0.1", size)
             wire.send(channel, {"port": store.port})
             wire.receive(channel)
         else:
             frame, _ = wire.receive(channel)
-            store = TCPStore("127.0.0.1", frame["port"], size, is_master=False)
+            store = join_store("127.0.0.1", frame["port"], size)
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
         function, args = unship(hello["main"])
         worker = GangWorker(rank, size, _stream(hello), _log_path(hello))

@@ -19,7 +19,10 @@ OutputId = NewType("OutputId", int)
 
 
 class Run(NamedTuple):
-    """Start this task; `reason` is empty for the first time."""
+    """Start this task; `reason` says why again.
+
+    It is empty for the first time, and when a start is repeated that failed for a lost input.
+    """
 
     task: TaskId
     reason: str
@@ -174,7 +177,7 @@ class Lineage:
     def inputs_lost(self, task_id: TaskId, lost: Iterable[OutputId]) -> list[Instruction]:
         """A task that was to start found these of its inputs gone."""
         self.lost(lost)
-        return self._again(self._tasks[task_id], "its input was lost")
+        return self._again(self._tasks[task_id], "")
 
     def lost(self, outputs: Iterable[OutputId]) -> None:
         """These outputs are gone. Nothing happens until somebody wants them."""

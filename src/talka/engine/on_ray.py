@@ -132,10 +132,10 @@ class OnRay(Driver):
     def _read(self, output: OutputId) -> Any:
         try:
             return value_of(ray.get(self._objects[output]))
-        except (KeyError, ObjectLostError):
-            with self._lock:
-                self._discard(output)
+        except KeyError:
             raise Lost([output]) from None
+        except ObjectLostError as error:
+            raise Lost(self._forget_lost(error)) from None
 
     # The thread that hears from Ray.
 
@@ -164,13 +164,8 @@ class OnRay(Driver):
             self._failed_on_ray(task, caught.error)
 
     def _failed_on_ray(self, task: Task, error: BaseException) -> None:
-        lost = _lost_object(error)
-        if lost is not None:
-            with self._lock:
-                gone = [i for i in task.inputs if self._hex(i) in (lost, None)]
-                for output in gone:
-                    self._discard(output)
-            self._inputs_lost(task, gone)
+        if _is_loss(error):
+            self._inputs_lost(task, self._forget_lost(error))
         elif isinstance(error, _DEATHS):
             how = str(error).partition("\n")[0]
             self.events.emit(WorkerLost(f"of task {task.label}", how))
@@ -180,14 +175,26 @@ class OnRay(Driver):
         else:
             self._gave_up(task, explain(error, task.function, ()).as_error(task.label))
 
-    def _hex(self, output: OutputId) -> str | None:
-        return self._objects[output].hex() if output in self._objects else None
+    def _forget_lost(self, error: BaseException) -> list[OutputId]:
+        """Drop the output that Ray misses. Others of the same machine are found when needed.
+
+        Where a lost object's copies lie does not tell: Ray puts an error in its place.
+        """
+        missed = _cause(error).object_ref_hex
+        with self._lock:
+            gone = [output for output, known in self._objects.items() if known.hex() == missed]
+            for output in gone:
+                self._discard(output)
+        return gone
 
 
-def _lost_object(error: BaseException) -> str | None:
-    """The id of the input that Ray could not bring, if that is what went wrong."""
-    cause = error.cause if isinstance(error, RayTaskError) else error
-    return cause.object_ref_hex if isinstance(cause, ObjectLostError) else None
+def _cause(error: BaseException) -> Any:
+    return error.cause if isinstance(error, RayTaskError) else error
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether Ray could not bring an input."""
+    return isinstance(_cause(error), ObjectLostError)
 
 
 def _described(task: Task) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The driver's side of worker processes: start, speak, notice death."""
 
+import contextlib
 import os
 import select
 import signal
@@ -25,7 +26,8 @@ class Child:
         self, module: str, *, output: int | None = None, environment: dict[str, str] | None = None
     ) -> None:
         self.channel, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as if_it_fails:
+            if_it_fails.enter_context(self.channel)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
@@ -35,6 +37,7 @@ class Child:
                 env=environment,
                 start_new_session=True,  # Ctrl+C reaches the driver alone, which then ends us
             )
+            if_it_fails.pop_all()
         self.pidfd = os.pidfd_open(self._process.pid)
         self._poll = select.poll()
         self._poll.register(self.channel, select.POLLIN)

@@ -17,6 +17,8 @@ from talka.errors import ClusterError
 # looks for it once, when it is imported. A cluster without keys does not mind being sent one.
 if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+# Every failure reaches us through its receipt; Ray would print it once more.
+os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
 
 import ray
 
@@ -68,6 +70,7 @@ def _init(address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except RuntimeError as error:
+        ray.shutdown()  # half a connection is left
         if "ersion mismatch" not in str(error):
             raise ClusterError(address, str(error), "See whether `ray status` works.") from error
         versions = " ".join(str(error).split())

@@ -19,7 +19,7 @@ from ray.util.scheduling_strategies import (
 
 from talka.engine import storage
 from talka.engine.calls import Caught, Problem, explain
-from talka.engine.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit
+from talka.engine.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit, join_store, open_store
 from talka.engine.ray_task import stored_form, value_of
 from talka.engine.shipping import ship, unship
 from talka.errors import ClusterError, GangError
@@ -51,10 +51,7 @@ class _Rank:
         return _Place(context.get_node_id(), ray.util.get_node_ip_address(), log_path)
 
     def open_store(self) -> int:
-        from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
-
-        address = ray.util.get_node_ip_address()
-        self._store = TCPStore(address, 0, self._size, is_master=True, wait_for_workers=False)
+        self._store = open_store(ray.util.get_node_ip_address(), self._size)
         return int(self._store.port)
 
     def run(self, shipped: bytes, host: str, port: int, run_dir: str | None) -> Any:
@@ -62,10 +59,9 @@ class _Rank:
         function: Any = None
         with Caught() as caught:
             import torch.distributed as dist
-            from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
 
             os.environ["GLOO_SOCKET_IFNAME"] = interface_of(ray.util.get_node_ip_address())
-            store = self._store or TCPStore(host, port, self._size, is_master=False)
+            store = self._store or join_store(host, port, self._size)
             dist.init_process_group("gloo", store=store, rank=self._rank, world_size=self._size)
             function, args = unship(shipped)
             path = Path(run_dir) if run_dir and Path(run_dir).is_dir() else None

@@ -5,6 +5,7 @@ is left behind however the process ends, it fits no `/dev/shm` limit, and other 
 job read it through its descriptor without a copy.
 """
 
+import ast
 import json
 import mmap
 import os
@@ -213,19 +214,13 @@ _READERS = {
 }
 
 
-def _dtype_text(dtype: np.dtype[Any]) -> Any:
-    return np.lib.format.dtype_to_descr(dtype)
+def _dtype_text(dtype: np.dtype[Any]) -> str:
+    """As in numpy's own file format: a Python literal."""
+    return repr(np.lib.format.dtype_to_descr(dtype))
 
 
-def _dtype(text: Any) -> np.dtype[Any]:
-    return np.lib.format.descr_to_dtype(_tuples(text))
-
-
-def _tuples(descr: Any) -> Any:
-    """JSON knows no tuples, numpy's description of a structured type needs them."""
-    if isinstance(descr, str):
-        return descr
-    return [tuple(tuple(x) if i == 2 else _tuples(x) for i, x in enumerate(f)) for f in descr]
+def _dtype(text: str) -> np.dtype[Any]:
+    return np.lib.format.descr_to_dtype(ast.literal_eval(text))
 
 
 def _pack_other(value: Any) -> msgpack.ExtType:

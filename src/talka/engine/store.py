@@ -113,21 +113,20 @@ class Store:
     def _make_room(self, newest: OutputId) -> None:
         """Move the least recently used outputs to disk, the newest last."""
         with self._lock:
-            candidates = [
-                (output, entry)
-                for output, entry in self._entries.items()
-                if entry.num_bytes > 2 * _ENTRY_BYTES
-            ]
-        for _, entry in candidates:
+            entries = [e for e in self._entries.values() if e.num_bytes > 2 * _ENTRY_BYTES]
+        problem = ""
+        for entry in entries:
             if self._used_bytes <= self.memory_bytes:
                 return
             try:
                 self._spill(entry)
             except OSError as error:
-                self.discard(newest)
-                budget = format_bytes(self.memory_bytes)
                 problem = error.strerror or str(error)
-                raise StorageFullError(str(self._spill_dir), problem, budget) from error
+                break
+        if problem:  # raised out here: the frames of the first error would keep outputs alive
+            self.discard(newest)
+            budget = format_bytes(self.memory_bytes)
+            raise StorageFullError(str(self._spill_dir), problem, budget)
 
     def _spill(self, entry: _Entry) -> None:
         start = time.perf_counter()

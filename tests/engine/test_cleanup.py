@@ -1,0 +1,86 @@
+"""Ctrl+C and SIGTERM, at any moment, leave no process, no shared memory and no file behind."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def traces(marker):
+    """Processes that carry the marker in their environment: all that the job started."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("TALKA_TEST_MARKER") == marker:
+                found.append(process)
+    return found
+
+
+def files_of_ours():
+    folders = [Path("/dev/shm"), Path(tempfile.gettempdir())]
+    return {path for folder in folders for path in folder.glob("*talka*")}
+
+
+def interrupt(kind, signum, after_s, tmp_path):
+    """Start the job in a process group of its own and signal the driver alone, as a shell would not
+    (Ctrl+C reaches a whole group), so the driver must do all the cleaning."""
+    marker = f"{os.getpid()}-{random.random()}"
+    before = files_of_ours()
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    with (tmp_path / "output").open("w+") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.interrupted_script", kind, str(runs)],
+            cwd=ROOT,
+            env={**os.environ, "TALKA_TEST_MARKER": marker},
+            stdout=subprocess.PIPE,
+            stderr=output,
+            start_new_session=True,
+        )
+        with process.stdout:
+            assert process.stdout.readline() == b"started\n"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(after_s)
+        process.send_signal(signum)
+        process.wait(30)
+        _, alive = psutil.wait_procs(traces(marker), timeout=15)
+        for survivor in alive:
+            survivor.kill()
+        output.seek(0)
+        said = output.read()
+    assert alive == [], said
+    assert files_of_ours() <= before, said
+    [run] = runs.iterdir()  # no spill file beside the run directory
+    assert {path.name for path in run.iterdir()} <= {"config.json", "events.jsonl", "logs"} | {
+        f"events.rank-{rank}.jsonl" for rank in range(2)
+    }
+    return process.returncode
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name
+)
+def test_the_embedded_engine_leaves_nothing_behind(tmp_path, signum, seed):
+    after_s = random.Random(f"{signum}{seed}").uniform(0, 4)
+    assert interrupt("embedded", signum, after_s, tmp_path) != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_ray_of_our_own_leaves_nothing_behind(tmp_path, signum, seed):
+    after_s = random.Random(f"ray{signum}{seed}").uniform(0, 14)
+    assert interrupt("ray", signum, after_s, tmp_path) != 0

@@ -1,0 +1,37 @@
+"""Gangs inside torchrun, and who is to blame."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from talka.engine.gang import Sign, culprit
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_death_is_to_blame_before_the_errors_that_it_caused():
+    echo = Sign(0, 1.0, died=False, how="connection closed")
+    death = Sign(2, 1.3, died=True, how="died")
+    assert culprit([echo, death]) is death
+    assert culprit([Sign(1, 2.0, died=False, how="later"), echo]) is echo
+
+
+@pytest.mark.slow
+def test_under_torchrun_the_gang_is_the_one_that_is_already_there():
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    command += ["--standalone", "--local-addr=127.0.0.1"]
+    done = subprocess.run(
+        [*command, "tests/engine/torchrun_script.py"],
+        cwd=ROOT,
+        env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    refusal = "size is 3, but must be 2, the number of ranks that torchrun started."
+    expected = str([[3.0, 3.0], [30.0, 30.0], refusal])
+    assert done.stderr.count(expected) == 2, done.stderr

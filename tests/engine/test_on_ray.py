@@ -1,0 +1,192 @@
+"""What only the engine on Ray promises: machines that go, places, addresses that are wrong."""
+
+import socket
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+BIG = 200_000  # values; Ray keeps small outputs with the driver, where no machine can lose them
+
+
+@pytest.fixture
+def engine(ray_cluster, recorder):
+    from talka.engine import OnRay
+
+    with OnRay(ray_cluster.address, events=recorder) as engine:
+        yield engine
+
+
+@pytest.fixture
+def extra_machine(ray_cluster):
+    """One more machine, that a test may remove."""
+    machine = ray_cluster.add_node(
+        num_cpus=1, node_ip_address="127.0.0.2", object_store_memory=200_000_000
+    )
+    ray_cluster.wait_for_nodes()
+    yield machine
+    if machine in ray_cluster.worker_nodes:
+        ray_cluster.remove_node(machine)
+
+
+def one(refs):
+    [ref] = refs
+    return ref
+
+
+def place():
+    import ray
+
+    return ray.get_runtime_context().get_node_id()
+
+
+def lie_somewhere():
+    """Long enough that Ray gives the next task to another machine."""
+    import threading
+
+    threading.Event().wait(0.3)
+    return place(), np.ones(BIG)
+
+
+def placed_on(engine, machine):
+    """An output that lies on this machine: one of many that the scheduler spread."""
+    for _ in range(20):
+        pairs = [engine.submit(lie_somewhere, num_outputs=2, name="seed") for _ in range(8)]
+        places = engine.fetch([where for where, _ in pairs])
+        if machine in places:
+            return pairs[places.index(machine)][1]
+    raise AssertionError("the scheduler never used this machine")
+
+
+def test_near_runs_where_the_input_lies(engine, extra_machine):
+    data = placed_on(engine, extra_machine.node_id)
+    places = {engine.fetch(one(engine.submit(place, near=data))) for _ in range(5)}
+    assert places == {extra_machine.node_id}
+
+
+def test_near_is_a_soft_wish(engine, ray_cluster, extra_machine):
+    data = placed_on(engine, extra_machine.node_id)
+    ray_cluster.remove_node(extra_machine, allow_graceful=False)
+    assert engine.fetch(one(engine.submit(place, near=data))) != extra_machine.node_id
+
+
+def test_a_machine_that_goes_without_grace_costs_what_lay_on_it(
+    engine, recorder, ray_cluster, extra_machine
+):
+    """lost -> after -> end, kept -> end: only what lay on the machine is computed again."""
+    kept = one(engine.submit(lambda: np.full(BIG, 2.0), name="kept"))
+    engine.wait([kept])
+    seed = placed_on(engine, extra_machine.node_id)
+    lost = one(engine.submit(lambda x: x * 3, seed, near=seed, name="lost"))
+    after = one(engine.submit(lambda x: x + 1, lost, near=seed, name="after"))
+    engine.wait([after])  # not fetched: that would leave a copy with the driver
+    engine.release(seed)
+    assert {engine._places[ref.id] for ref in (lost, after)} == {extra_machine.node_id}
+    assert engine._places[kept.id] != extra_machine.node_id
+    ray_cluster.remove_node(extra_machine, allow_graceful=False)
+    end = one(engine.submit(lambda x, y: x + y, after, kept, name="end"))
+    np.testing.assert_array_equal(engine.fetch(end), np.full(BIG, 6.0))
+    assert recorder.again() == ["after", "lost", "seed"]
+    engine.close()
+    runs = [recorder.num_runs(name) for name in ("kept", "lost", "after", "end")]
+    assert runs == [1, 2, 2, 1]
+
+
+def test_a_task_that_was_running_on_a_machine_that_goes_runs_elsewhere(
+    engine, recorder, ray_cluster, extra_machine, tmp_path
+):
+    seed = placed_on(engine, extra_machine.node_id)
+
+    def work(x):
+        import threading
+
+        mark = tmp_path / place()
+        mark.touch()
+        if mark.name == extra_machine_id:
+            threading.Event().wait()
+        return mark.name
+
+    extra_machine_id = extra_machine.node_id
+    ref = one(engine.submit(work, seed, near=seed, name="work"))
+    while not (tmp_path / extra_machine_id).exists():
+        engine.wait([ref], timeout_s=0.05)
+    ray_cluster.remove_node(extra_machine, allow_graceful=False)
+    assert engine.fetch(ref) != extra_machine_id
+    assert "work" in recorder.again()
+
+
+def test_a_gang_spreads_over_machines(engine):
+    places = engine.gang(lambda worker: place(), size=3)
+    assert len(set(places)) == 3
+
+
+def test_a_gang_that_cannot_fit_is_refused_at_once(engine):
+    from talka.errors import ClusterError
+
+    with pytest.raises(ClusterError, match="a gang of 99 ranks needs 99 cores, and it has"):
+        engine.gang(lambda worker: None, size=99)
+
+
+def test_two_engines_share_a_connection(engine, ray_cluster):
+    from talka.engine import OnRay
+
+    with OnRay(ray_cluster.address) as second:
+        assert second.fetch(one(second.submit(lambda: 1))) == 1
+    assert engine.fetch(one(engine.submit(lambda: 2))) == 2
+
+
+def test_a_second_cluster_in_one_process_is_refused(engine):
+    from talka.engine import OnRay
+    from talka.errors import ClusterError
+
+    with pytest.raises(ClusterError, match="is connected to Ray at .* already"):
+        OnRay("127.0.0.1:1")
+
+
+def test_a_large_function_is_shipped_once(engine):
+    weights = np.ones(50_000)
+    refs = [one(engine.submit(lambda i: float(weights[i]), i)) for i in range(5)]
+    assert engine.fetch(refs) == [1.0] * 5
+    assert len(engine._functions) == 1
+
+
+@pytest.mark.parametrize(
+    "address, problem",
+    [
+        ("nonsense", "this is no HOST:PORT"),
+        ("127.0.0.1:notaport", "this is no HOST:PORT"),
+        ("127.0.0.1:99999", "this is no HOST:PORT"),
+        ("no-such-host.invalid:6379", "nobody answers"),
+    ],
+)
+def test_an_address_that_is_wrong_is_said_at_once(address, problem):
+    from talka.engine import OnRay
+    from talka.errors import ClusterError
+
+    with pytest.raises(ClusterError, match=problem) as caught:
+        OnRay(address)
+    assert "ray start --head" in str(caught.value)
+
+
+def test_a_port_where_nobody_listens_is_said_at_once():
+    from talka.engine import OnRay
+    from talka.errors import ClusterError
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ClusterError, match="nobody answers"):
+        OnRay(f"ray://127.0.0.1:{port}")
+
+
+def test_a_ray_of_another_version_is_said_with_both_versions(ray_cluster, monkeypatch):
+    import ray
+
+    from talka.engine import OnRay
+    from talka.errors import ClusterError
+
+    right = ray.__version__
+    monkeypatch.setattr(ray, "__version__", "0.0.1")
+    with pytest.raises(ClusterError, match=f"{right}.*0.0.1.*same versions"):
+        OnRay(ray_cluster.address)
+    assert not ray.is_initialized()

@@ -1,0 +1,151 @@
+"""Outputs in memory up to a budget, then on disk."""
+
+import errno
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from talka.engine import Embedded, storage
+from talka.engine.store import Store
+from talka.errors import StorageFullError
+from talka.events import Spilled
+from tests.engine.engines import Recorder
+
+MB = 1_000_000
+
+
+def block(number):
+    return np.full(MB // 8, float(number))
+
+
+@pytest.fixture
+def spills():
+    return []
+
+
+@pytest.fixture
+def store(tmp_path, spills):
+    return Store(3 * MB, tmp_path, lambda num_bytes, seconds: spills.append(num_bytes))
+
+
+def test_the_least_recently_used_go_to_disk(store, spills):
+    for number in range(3):
+        store.put(number, storage.settle(block(number)))
+        if number == 1:
+            store.get(0)
+    assert len(spills) == 1
+    assert store.used_bytes <= 3 * MB
+    assert isinstance(store._entries[1].content, storage.File)
+    assert not isinstance(store._entries[0].content, storage.File)
+    for number in range(3):
+        np.testing.assert_array_equal(store.get(number), block(number))
+
+
+def test_what_was_shared_can_go_to_disk_too(store, spills):
+    store.put(0, storage.settle(block(0)))
+    assert not store.share(0).on_disk
+    for number in range(1, 4):
+        store.put(number, storage.settle(block(number)))
+    assert store.share(0).on_disk
+    np.testing.assert_array_equal(store.get(0), block(0))
+
+
+def test_sharing_writes_once(store):
+    store.put(0, storage.settle(block(0)))
+    assert store.share(0) is store.share(0)
+
+
+def test_discarding_gives_the_memory_back(store):
+    store.put(0, storage.settle(block(0)))
+    store.put(1, storage.pack("x"))
+    store.discard(0)
+    store.discard(1)
+    store.discard(2)
+    assert store.used_bytes == 0
+    with pytest.raises(KeyError):
+        store.get(0)
+
+
+def test_a_disk_that_takes_no_more_loses_nothing(store, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage, "on_disk", full)
+    for number in range(2):
+        store.put(number, storage.settle(block(number)))
+    with pytest.raises(StorageFullError, match="No space left on device"):
+        store.put(2, storage.settle(np.zeros(2 * MB // 8)))
+    for number in range(2):
+        np.testing.assert_array_equal(store.get(number), block(number))
+    assert store.used_bytes < 3 * MB
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A real file system of 4 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "talka", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+def test_a_full_disk_is_an_error_and_what_was_stored_is_still_there(small_disk, python):
+    with Embedded(memory_bytes=3 * MB, spill_dir=small_disk) as engine:
+        refs, error = [], None
+        for number in range(12):
+            [ref] = engine.submit(block, number, python=python)
+            engine.wait([ref])
+            try:
+                engine.fetch(ref)
+                refs.append((number, ref))
+            except StorageFullError as full:
+                error = full
+                break
+        assert "No space left" in str(error)
+        assert "Free disk space" in str(error)
+        assert 4 <= len(refs) <= 8
+        for number, ref in refs:
+            np.testing.assert_array_equal(engine.fetch(ref), block(number))
+
+
+def held_bytes():
+    """Memory that this process holds: its own pages, and shared memory behind its descriptors."""
+    status = Path("/proc/self/status").read_text()
+    held = 1024 * int(re.search(r"RssAnon:\s+(\d+)", status)[1])
+    for descriptor in os.listdir("/proc/self/fd"):
+        link = f"/proc/self/fd/{descriptor}"
+        if os.path.islink(link) and os.readlink(link).startswith("/memfd:talka"):
+            held += 512 * os.stat(link).st_blocks
+    return held
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+def test_the_memory_budget_holds(tmp_path, python):
+    """600 MB of outputs in a budget of 100 MB; a block in flight for each of two workers on top."""
+    recorder = Recorder()
+    budget, size = 100 * MB, 20 * MB
+    with Embedded(
+        threads=2, processes=2, memory_bytes=budget, spill_dir=tmp_path, events=recorder
+    ) as engine:
+        engine.fetch(engine.submit(lambda: np.ones(8), python=python))
+        before = held_bytes()
+        refs, most = [], 0
+        for number in range(30):
+            refs += engine.submit(lambda n: np.full(size // 8, float(n)), number, python=python)
+            engine.wait(refs[-1:])
+            most = max(most, held_bytes() - before)
+            assert engine.stored_bytes <= budget
+        assert most <= budget + 4 * size
+        assert sum(e.num_bytes for e in recorder.events if isinstance(e, Spilled)) >= 480 * MB
+        assert [engine.fetch(ref)[0] for ref in refs] == list(range(30))
+        engine.release(refs)
+        assert engine.stored_bytes < MB
+    assert list(tmp_path.iterdir()) == []
