@@ -81,6 +81,72 @@ class OutputError(TalkaError):
         return f"cannot write {self.path}: it {self.problem}. {self.advice}"
 
 
+class CorpusError(TalkaError):
+    """Text cannot be read, or is not text.
+
+    >>> print(CorpusError("notes.txt", "does not exist", "Check the path."))
+    cannot use notes.txt: it does not exist. Check the path.
+    """
+
+    exit_code = 2
+
+    def __init__(self, source: str, problem: str, advice: str) -> None:
+        super().__init__(source, problem, advice)
+        self.source, self.problem, self.advice = source, problem, advice
+
+    def __str__(self) -> str:
+        return f"cannot use {self.source}: it {self.problem}. {self.advice}"
+
+
+class TokenizerError(TalkaError, ValueError):
+    """A function that cuts text into words gave something that is no list of words."""
+
+    exit_code = 2
+
+    def __init__(self, given: str) -> None:
+        super().__init__(given)
+        self.given = given
+
+    def __str__(self) -> str:
+        return (
+            f"the tokenizer gave {self.given}, but must give a list of str, none of them empty or "
+            "with white space inside (the text form of word vectors could not hold it). Join the "
+            "parts of a phrase with `_`."
+        )
+
+
+class NothingToLearnError(TalkaError):
+    """The text was read, but holds no words or no pairs to learn from.
+
+    >>> print(NothingToLearnError("the corpus has no words", "Give more text."))
+    nothing to learn from: the corpus has no words. Give more text.
+    """
+
+    exit_code = 2
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(problem, advice)
+        self.problem, self.advice = problem, advice
+
+    def __str__(self) -> str:
+        return f"nothing to learn from: {self.problem}. {self.advice}"
+
+
+class SavedStateError(TalkaError):
+    """What an earlier run saved is missing, incomplete or damaged.
+
+    >>> print(SavedStateError("work/pairs.bin", "is shorter than it was"))
+    cannot go on from work/pairs.bin: it is shorter than it was. Start again without resuming.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return f"cannot go on from {self.path}: it {self.problem}. Start again without resuming."
+
+
 class NotStorableError(TalkaError, TypeError):
     """A task returned, or was given, something that cannot be an output."""
 

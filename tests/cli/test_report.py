@@ -49,7 +49,7 @@ def test_columns_that_nobody_filled_are_left_out(tmp_path, capsys):
     with Run("small", {}, root=tmp_path) as run:
         run.stream.emit(Measured("stage/[/0]", None, 1.5))
     run_command(run.dir)
-    head, row, _ = capsys.readouterr().out.splitlines()
+    _, head, row, _ = capsys.readouterr().out.splitlines()
     assert head.split() == ["part", "measured"]
     assert row.split() == ["stage/[/0]", "1.5", "s"]
 

@@ -16,7 +16,7 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for column in rows[0] if rows else ():
         table.add_column(column, justify="right" if column in right else "left")
     for row in rows:
@@ -24,4 +24,6 @@ def print_table(
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = 200  # nobody resizes a file: never wrap or cut what a program may read
+    if title is not None:
+        console.print(title, style="bold")
     console.print(table)

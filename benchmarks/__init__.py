@@ -1,0 +1,1 @@
+"""Each file answers one question: `python -m benchmarks.NAME --preset smoke|full`."""

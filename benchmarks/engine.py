@@ -1,0 +1,229 @@
+"""What does a task cost, and a table on its way to a worker process, beside Ray, Dask and futures?
+
+    python -m benchmarks.engine --preset smoke          # under a minute
+    python -m benchmarks.engine --preset full --json FILE --markdown FILE
+
+All systems run in one process tree, in turns, with two workers each. Ratios come first: how many
+times faster talka is than the peer of that column.
+"""
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import statistics
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.harness import arguments, interleaved, publish, spread
+from talka.engine import Embedded
+
+PRESETS = {
+    "smoke": {"tasks": 2_000, "repeats": 2, "sizes": [10**6, 10**7], "gangs": 1},
+    "full": {"tasks": 10_000, "repeats": 5, "sizes": [10**6, 10**7, 10**8, 10**9], "gangs": 3},
+}
+WORKERS = 2
+
+
+def nothing():
+    return None
+
+
+def total(table):
+    return float(np.sum(table["x"].chunk(0).to_numpy()))
+
+
+def array_total(array):
+    return float(np.sum(array))
+
+
+class Peers:
+    """All systems, started once."""
+
+    def __init__(self, stack):
+        import ray
+        from dask.distributed import Client, LocalCluster
+
+        self.talka = stack.enter_context(Embedded(threads=WORKERS, processes=WORKERS))
+        ray.init(num_cpus=WORKERS, include_dashboard=False, logging_level="ERROR", log_to_driver=False, _node_ip_address="127.0.0.2")  # fmt: skip
+        stack.callback(ray.shutdown)
+        self.ray = ray
+        self.ray_nothing = ray.remote(nothing)
+        self.ray_total = ray.remote(total)
+        cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None)
+        stack.enter_context(cluster)
+        self.dask = stack.enter_context(Client(cluster))
+        self.threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(WORKERS))
+        spawn = multiprocessing.get_context("spawn")
+        self.processes = stack.enter_context(
+            concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=spawn)
+        )
+
+
+def task_rates(peers, count, repeats):
+    """Empty tasks, all submitted at once, until the last result is known: tasks a second."""
+
+    def talka(*, python):
+        refs = [peers.talka.submit(nothing, python=python)[0] for _ in range(count)]
+        peers.talka.wait(refs)
+        peers.talka.release(refs)
+
+    def ray():
+        peers.ray.get([peers.ray_nothing.remote() for _ in range(count)])
+
+    def dask():
+        peers.dask.gather([peers.dask.submit(nothing, pure=False) for _ in range(count)])
+
+    def futures(pool):
+        concurrent.futures.wait([pool.submit(nothing) for _ in range(count)])
+
+    candidates = {
+        "talka native": lambda: talka(python=False),
+        "talka python": lambda: talka(python=True),
+        "Ray": ray,
+        "Dask": dask,
+        "ThreadPoolExecutor": lambda: futures(peers.threads),
+        "ProcessPoolExecutor": lambda: futures(peers.processes),
+    }
+    for run in candidates.values():
+        run()
+    seconds = interleaved(candidates, repeats=repeats)
+    rates = {name: count / spread(times)[0] for name, times in seconds.items()}
+    return [
+        {
+            "system": name,
+            "talka native is": f"{rates['talka native'] / rates[name]:.1f}x",
+            "talka python is": f"{rates['talka python'] / rates[name]:.1f}x",
+            "tasks a second": f"{rates[name]:,.0f}",
+            "spread": f"{spread(times)[1]:.2f}",
+        }
+        for name, times in seconds.items()
+    ]
+
+
+def transfers(peers, num_bytes, repeats):
+    """A table of the driver's is summed in a worker process: seconds until the sum is known."""
+    table = pa.table({"x": np.ones(num_bytes // 8)})
+
+    def talka_first():
+        [ref] = peers.talka.submit(lambda: table)
+        peers.talka.wait([ref])
+        start = time.perf_counter()
+        peers.talka.fetch(peers.talka.submit(total, ref, python=True))
+        seconds = time.perf_counter() - start
+        peers.talka.release(ref)
+        return seconds
+
+    [written] = peers.talka.submit(lambda: table)
+    peers.talka.fetch(peers.talka.submit(total, written, python=True))
+
+    def talka_again():
+        peers.talka.fetch(peers.talka.submit(total, written, python=True))
+
+    def talka_map_only():
+        peers.talka.fetch(peers.talka.submit(lambda t: t.num_rows, written, python=True))
+
+    def pickled():
+        peers.processes.submit(total, table).result()
+
+    def ray_first():
+        peers.ray.get(peers.ray_total.remote(peers.ray.put(table)))
+
+    put = peers.ray.put(table)
+
+    def ray_again():
+        peers.ray.get(peers.ray_total.remote(put))
+
+    def dask_first():
+        peers.dask.submit(total, table, pure=False).result()
+
+    def sum_here():
+        total(table)
+
+    candidates = {
+        "talka, first reader (writes it once)": talka_first,
+        "talka, every further reader": talka_again,
+        "talka, every further reader, without the sum": talka_map_only,
+        "pickled (ProcessPoolExecutor)": pickled,
+        "Ray, put and read": ray_first,
+        "Ray, every further reader": ray_again,
+        "the sum alone, in this process": sum_here,
+    }
+    if num_bytes <= 10**8:  # Dask advises against more, and takes minutes
+        candidates["Dask"] = dask_first
+    for run in candidates.values():
+        run()
+    seconds = {name: statistics.median(times) for name, times in interleaved(candidates, repeats=repeats).items()}  # fmt: skip
+    peers.talka.release(written)
+    slowest = seconds["pickled (ProcessPoolExecutor)"]
+    return [
+        {
+            "way": name,
+            "faster than pickling": f"{slowest / taken:.1f}x",
+            "GB/s": f"{num_bytes / taken / 1e9:.2f}",
+            "ms": f"{1000 * taken:.1f}",
+        }
+        for name, taken in seconds.items()
+    ]
+
+
+def gang_starts(peers, repeats):
+    """Start two ranks, import torch, form a process group, end them."""
+
+    def talka():
+        peers.talka.gang(lambda worker: worker.rank, size=2)
+
+    def torch_spawn():
+        import torch.multiprocessing
+
+        context = torch.multiprocessing.spawn(
+            spawned_rank, nprocs=2, join=False, args=(free_port(),)
+        )
+        while not context.join():
+            pass
+
+    seconds = interleaved(
+        {"talka": talka, "torch.multiprocessing.spawn": torch_spawn}, repeats=repeats
+    )
+    ours = spread(seconds["talka"])[0]
+    return [
+        {"way": name, "talka is": f"{spread(times)[0] / ours:.1f}x", "seconds": f"{spread(times)[0]:.2f}"}
+        for name, times in seconds.items()
+    ]  # fmt: skip
+
+
+def free_port():
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def spawned_rank(rank, port):
+    import os
+
+    import torch.distributed as dist
+
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    dist.destroy_process_group()
+
+
+def main():
+    args = arguments(__doc__, PRESETS)
+    preset = PRESETS[args.preset]
+    tables = {}
+    with contextlib.ExitStack() as stack:
+        peers = Peers(stack)
+        title = f"Empty tasks, {preset['tasks']:,} submitted at once"
+        tables[title] = task_rates(peers, preset["tasks"], preset["repeats"])
+        for num_bytes in preset["sizes"]:
+            title = f"A table of {num_bytes / 1e6:,.0f} MB summed in a worker process"
+            tables[title] = transfers(peers, num_bytes, preset["repeats"])
+        tables["Start of a gang of two ranks"] = gang_starts(peers, preset["gangs"])
+    publish(args, "What does a task cost, beside Ray, Dask and concurrent.futures?", tables)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What every benchmark shares: presets, the environment, tables out, JSON out."""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import statistics
+import time
+from pathlib import Path
+
+PEERS = ("talka", "numpy", "pyarrow", "torch", "numba", "ray", "dask", "gensim")
+
+
+def arguments(doc, presets):
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--preset", choices=presets, default="smoke")
+    parser.add_argument("--json", type=Path, help="also write rows and environment to this file")
+    parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
+    return parser.parse_args()
+
+
+def environment():
+    versions = {}
+    for package in PEERS:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return {
+        "time": time.strftime("%Y-%m-%d %H:%M"),
+        "processor": model[1] if model else platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def interleaved(candidates, *, repeats):
+    """Run every candidate `repeats` times, in turns; {name: [seconds]}.
+
+    In turns, because a noisy neighbour then disturbs all of them alike.
+    """
+    seconds = {name: [] for name in candidates}
+    for _ in range(repeats):
+        for name, run in candidates.items():
+            start = time.perf_counter()
+            measured = run()
+            seconds[name].append(measured if measured else time.perf_counter() - start)
+    return seconds
+
+
+def spread(values):
+    """Median, and how far the values lie apart: largest over smallest."""
+    return statistics.median(values), max(values) / min(values)
+
+
+def markdown_table(rows):
+    columns = list(rows[0])
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    lines += [f"| {' | '.join(str(row[column]) for column in columns)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def publish(args, question, tables):
+    """Print tables of rows; write them where asked."""
+    text = "\n\n".join(f"**{title}**\n\n{markdown_table(rows)}" for title, rows in tables.items())
+    print(text)
+    where = environment()
+    if args.json:
+        args.json.write_text(json.dumps({"environment": where, "tables": tables}, indent=2))
+    if args.markdown:
+        machine = f"{where['processor']}, {where['cores']} cores, {where['memory_gb']} GB"
+        versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+        head = f"# {question}\n\n{where['time']}, {machine}, Python {where['python']}; {versions}."
+        args.markdown.write_text(f"{head}\n\n{text}\n")

@@ -1,0 +1,57 @@
+"""What a job will cost, and what it did cost beside that, as tables."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from talka.cli.tables import print_table
+from talka.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from talka.events import Comparison, Predicted
+    from talka.report import ComparisonRow
+
+
+def print_predicted(predicted: "Sequence[Predicted]") -> None:
+    rows = [
+        {
+            "part": one.part,
+            "time": _shown(one.seconds, format_seconds),
+            "sent": _shown(one.sent_bytes, format_bytes),
+            "why": one.reason,
+        }
+        for one in predicted
+    ]
+    print_table(rows, title="What it will cost", right=("time", "sent"))
+
+
+def print_comparisons(comparisons: "Sequence[Comparison]") -> None:
+    """Predicted beside measured; columns that would be empty are left out."""
+    from talka.report import comparison_rows
+
+    rows = [_cells(row) for row in comparison_rows(comparisons)]
+    said = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
+    if not said:
+        print("Nothing was predicted or measured in this run.")
+        return
+    numbers = [name for name in said if name not in ("part", "reason")]
+    shown = [{name: row[name] for name in said} for row in rows]
+    print_table(shown, title="Predicted beside measured", right=numbers)
+
+
+def _cells(row: "ComparisonRow") -> dict[str, str]:
+    from talka.report.comparison import format_ratio
+
+    return {
+        "part": row.part,
+        "predicted": _shown(row.predicted_seconds, format_seconds),
+        "measured": _shown(row.measured_seconds, format_seconds),
+        "ratio": format_ratio(row.seconds_ratio),
+        "predicted sent": _shown(row.predicted_bytes, format_bytes),
+        "measured sent": _shown(row.measured_bytes, format_bytes),
+        "sent ratio": format_ratio(row.bytes_ratio),
+        "reason": row.reason,
+    }
+
+
+def _shown(value: float | None, as_text: Callable[[float], str]) -> str:
+    return "" if value is None else as_text(value)

@@ -1,0 +1,43 @@
+"""What a job is, and how every job is run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from talka.events import Comparison, Predicted, Run, Stream, compare, progress_in_terminal
+
+
+class Job(Protocol):
+    """A plan whose cost can be read before it runs."""
+
+    name: str
+    config: dict[str, Any]
+    """Plain values, all that was resolved: it goes into config.json."""
+
+    def explain(self) -> Sequence[Predicted]:
+        """What each part will cost. Runs nothing but small samples."""
+        ...
+
+    def run(self, events: Stream) -> dict[str, Any]:
+        """Do it; what comes back goes into result.json. Parts are phases of `events`."""
+        ...
+
+
+class Finished(NamedTuple):
+    """A job that ran: where its run directory is, what came out, how good the prediction was."""
+
+    dir: Path
+    result: dict[str, Any]
+    comparisons: list[Comparison]
+
+
+def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs")) -> Finished:
+    """Run a job in a run directory of its own, with progress in the terminal."""
+    with Run(job.name, job.config, root=root) as run:
+        events: list[Any] = []
+        with run.stream.listening(events.append), progress_in_terminal(run.stream):
+            for prediction in predicted:
+                run.stream.emit(prediction)
+            result = job.run(run.stream)
+        run.finish(result)
+    return Finished(run.dir, result, compare(events))

@@ -1,0 +1,115 @@
+"""The command line as a person meets it: real processes, exit codes, no tracebacks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from talka.cli.main import main
+from talka.events import read_run
+
+TALKA = [sys.executable, "-m", "talka.cli.main"]
+
+
+def talka(*arguments, **options):
+    return subprocess.run(
+        [*TALKA, *map(str, arguments)], capture_output=True, text=True, timeout=100, check=False, **options
+    )  # fmt: skip
+
+
+def test_help_imports_nothing_heavy():
+    """`talka --help` is fast because it does not touch the libraries that are slow to import."""
+    code = (
+        "import sys; from talka.cli.main import build_parser; build_parser().format_help();"
+        "print(sorted({'torch', 'numba', 'duckdb', 'ray', 'pyarrow', 'numpy', 'plotly', 'rich'}"
+        " & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_an_unknown_command_and_a_missing_one_are_usage_errors():
+    for arguments in ([], ["nonsense"]):
+        done = talka(*arguments)
+        assert done.returncode == 2
+        assert "usage: talka" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["report", "no/such/run"], "run directory no/such/run: does not exist"),
+        (["report", "/tmp"], "so it is no run"),
+        (["explain", "collectives", "--workers", "0"], "--workers is '0'"),
+        (["explain", "collectives", "--rate", "fast"], "--rate is 'fast'"),
+        (["demo", "--engine", "mars"], "--engine is 'mars', but must be embedded, ray or"),
+        (["demo", "--engine", "ray://127.0.0.1:1"], "nobody answers"),
+        (["demo", "--runs", "/dev/null/runs"], "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_or_two_lines_and_an_exit_code(arguments, says, tmp_path):
+    done = talka(*arguments, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_the_demo_explains_runs_and_reports(tmp_path):
+    done = talka("demo", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "quiet when output is no terminal"
+    said = json.loads(done.stdout)
+    assert said["result"]["most_frequent"][0]["word"] == "the"
+    assert (tmp_path / said["report"]).is_file()
+    record = read_run(tmp_path / said["run"])
+    assert record.status == "done"
+    parts = {row.part: row for row in record.comparisons()}
+    assert set(parts) == {"count", "merge"}
+    assert all(row.predicted and row.measured for row in parts.values())
+
+
+def test_the_demo_can_stop_after_explaining(tmp_path):
+    done = talka("demo", "--explain", "--format", "json", cwd=tmp_path)
+    assert [row["part"] for row in json.loads(done.stdout)] == ["count", "merge"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_demo_says_so_in_its_run_directory(tmp_path, signum, code):
+    process = subprocess.Popen(
+        [*TALKA, "demo"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    while not any("Phase" in path.read_text() for path in tmp_path.glob("runs/*/events.jsonl")):
+        assert process.poll() is None
+        os.sched_yield()
+    process.send_signal(signum)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == code, said
+    assert b"Traceback" not in said
+    [run] = (tmp_path / "runs").iterdir()
+    assert read_run(run).status == "interrupted"
+    assert not (run / "result.json").exists()
+
+
+def test_a_reader_that_leaves_is_no_error():
+    ours, theirs = os.pipe()
+    os.close(ours)  # as `| head` does, but for certain before the first line
+    with os.fdopen(theirs, "wb") as output:
+        done = subprocess.run(
+            [*TALKA, "explain", "collectives"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == ""
+
+
+def test_an_error_of_ours_becomes_its_exit_code(capsys):
+    assert main(["report", str(Path("/no/such"))]) == 2
+    assert capsys.readouterr().err.startswith("talka report: ")

@@ -1,0 +1,64 @@
+"""The documents tell the truth: paths exist, examples run, help is written down."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from talka.cli.main import COMMANDS, EXIT_CODES, build_parser
+from talka.cli.reference import reference
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def test_every_path_on_the_map_exists_and_every_folder_is_on_it():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    on_map = set(re.findall(r"`(src/talka/[\w/.]+)`", text))
+    assert [path for path in sorted(on_map) if not (ROOT / path).exists()] == []
+    folders = {
+        f"src/talka/{path.parent.name}" for path in (ROOT / "src/talka").glob("*/__init__.py")
+    }
+    assert sorted(folders - on_map) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_point_at_files_that_exist(document):
+    links = re.findall(r"\]\(([^)#:]+)\)", document.read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert links
+
+
+def test_the_command_reference_is_what_the_parser_says():
+    written = (ROOT / "docs" / "cli.md").read_text()
+    assert written == reference(), "run `make docs`"
+    for command in COMMANDS:
+        assert f"## `talka {command}`" in written
+    assert EXIT_CODES in build_parser().format_help()
+
+
+def test_make_targets_in_the_documents_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        name for path in DOCUMENTS for name in re.findall(r"`?make ([a-z]+)`?", path.read_text())
+    }
+    assert named <= targets
+    assert {"demo", "test", "quick", "check", "bench"} <= targets
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_runs_and_is_short(example):
+    assert len(example.read_text().splitlines()) <= 60
+    done = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_benchmark_results_are_in_the_repository():
+    """Numbers in the README name the table that they come from."""
+    for link in re.findall(r"\((benchmarks/results/[^)]+)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / link).is_file()
