@@ -1,12 +1,9 @@
 """What every engine offers. Two shapes of work, and no third: a task and a gang."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+from typing import Any, Protocol, Self, overload
 
 from talka.engine.lineage import DEFAULT_RETRIES, OutputId, Retries
-
-if TYPE_CHECKING:
-    from talka.engine.gang import GangWorker
 
 
 class Ref:
@@ -95,6 +92,3 @@ class Engine(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *error: object) -> None: ...
-
-
-GangMain = Callable[["GangWorker"], Any]

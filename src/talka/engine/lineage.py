@@ -10,7 +10,7 @@ that survive are used as they are. A released output is freed once no pending ta
 task stays known while a descendant may need it again, and is forgotten afterwards.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple, NewType
 
@@ -216,9 +216,6 @@ class Lineage:
 
     def cause_of_failure(self, output_id: OutputId) -> TaskId | None:
         return self._outputs[output_id].producer.cause
-
-    def outputs_of(self, task_id: TaskId) -> Sequence[OutputId]:
-        return [output.id for output in self._tasks[task_id].outputs]
 
     # How it is decided.
 

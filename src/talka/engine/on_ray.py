@@ -61,7 +61,8 @@ class OnRay(Driver):
 
     def __init__(self, address: str | None = None, *, events: Stream | None = None) -> None:
         super().__init__(events)
-        self._cluster = ray_cluster.connect(address)
+        with self.events.phase("engine/start"):
+            self._cluster = ray_cluster.connect(address)
         self._remote = ray.remote(run_task)
         self._objects: dict[OutputId, Any] = {}
         self._places: dict[OutputId, str] = {}

@@ -24,7 +24,6 @@ _KIND: Final = b"talka"  # the key in the schema's metadata that says what the f
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(unify_dictionaries=True)
 _TUPLE, _SCALAR = 1, 2  # msgpack extension types
 _ARROW = (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)
-ALLOWED = "an Arrow table, batch or array, a numpy array or a plain value (None, bool, int, float, str, bytes, and lists, tuples and dicts of them)"
 
 
 class Packed(NamedTuple):
@@ -50,11 +49,6 @@ class File:
         if self.num_bytes == 0:
             return pa.py_buffer(b"")
         return pa.py_buffer(mmap.mmap(self.descriptor, self.num_bytes, prot=mmap.PROT_READ))
-
-
-def is_native(value: object) -> bool:
-    """Whether it is stored as an Arrow IPC file (and can live in this process as it is)."""
-    return isinstance(value, _ARROW) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def size_in_memory(value: Any) -> int:
