@@ -7,11 +7,9 @@ driver serves each of them, so a worker's death is seen by the thread that waits
 import itertools
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from talka.engine import parcels
@@ -19,6 +17,7 @@ from talka.engine.base import Ref
 from talka.engine.calls import Caught, Problem, call, explain
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.gang import local_gang
+from talka.engine.lane import Lane
 from talka.engine.lineage import OutputId
 from talka.engine.meter import Meter
 from talka.engine.processes import WorkerDied, WorkerProcess
@@ -65,16 +64,13 @@ class Embedded(Driver):
     ) -> None:
         super().__init__(events)
         num_cores = os.cpu_count() or 1
-        self._num_threads = _at_least_1("threads", threads, num_cores)
-        self._num_processes = _at_least_1("processes", processes, num_cores)
+        num_threads = _at_least_1("threads", threads, num_cores)
+        num_processes = _at_least_1("processes", processes, num_cores)
         budget = _at_least_1("memory_bytes", memory_bytes, usable_memory_bytes() // 2)
         self._store = Store(budget, _folder(spill_dir), self._spilled)
-        self._native: SimpleQueue[Task | None] = SimpleQueue()
-        self._python: SimpleQueue[Task | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
+        self._native = Lane(self._serve_native, "thread", num_threads)
+        self._python = Lane(self._serve_python, "process", num_processes)
         self._workers: list[WorkerProcess] = []
-        self._num_native = self._num_python = 0
-        self._num_idle = {False: 0, True: 0}  # by `python`; a hint for when to start another
         self._shipped: dict[bytes, int] = {}  # a number for each function that was shipped
         self._numbers = itertools.count()
 
@@ -94,16 +90,14 @@ class Embedded(Driver):
                 return
             self._is_closed = True
             self._wake_all()
-            workers, threads = list(self._workers), list(self._threads)
-        for _ in range(self._num_native):
-            self._native.put(None)
-        for _ in range(self._num_python):
-            self._python.put(None)
+            workers = list(self._workers)
+        self._native.stop()
+        self._python.stop()
         for worker in workers:
             worker.end()
         deadline = time.monotonic() + _CLOSE_TIMEOUT_S
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        self._native.join(deadline)
+        self._python.join(deadline)
         self._store.clear()
 
     # What the driver asks for.
@@ -121,22 +115,7 @@ class Embedded(Driver):
         task.shipped = (number, function, ship(task.function, constants) if constants else None)
 
     def _launch(self, task: Task) -> None:
-        if task.python:
-            if (
-                self._num_python < self._num_processes
-                and self._python.qsize() >= self._num_idle[True]
-            ):
-                self._num_python += 1
-                self._start_thread(self._serve_python, f"process-{self._num_python - 1}")
-            self._python.put(task)
-        else:
-            if (
-                self._num_native < self._num_threads
-                and self._native.qsize() >= self._num_idle[False]
-            ):
-                self._num_native += 1
-                self._start_thread(self._serve_native, f"thread-{self._num_native - 1}")
-            self._native.put(task)
+        (self._python if task.python else self._native).put(task)
 
     def _discard(self, output: OutputId) -> None:
         self._store.discard(output)
@@ -149,14 +128,9 @@ class Embedded(Driver):
 
     # Threads.
 
-    def _start_thread(self, serve: Callable[[str], None], name: str) -> None:
-        thread = threading.Thread(target=serve, args=(name,), name=f"talka-{name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
     def _serve_native(self, name: str) -> None:
         meter = Meter(name, self.events)
-        while (task := self._next(self._native, meter, python=False)) is not None:
+        while (task := self._native.next(when_idle=meter.flush)) is not None:
             with Caught() as caught:
                 self._run_native(task, meter)
             if caught.error is not None:
@@ -165,7 +139,7 @@ class Embedded(Driver):
     def _serve_python(self, name: str) -> None:
         meter = Meter(name, self.events)
         worker: WorkerProcess | None = None
-        while (task := self._next(self._python, meter, python=True)) is not None:
+        while (task := self._python.next(when_idle=meter.flush)) is not None:
             with Caught() as caught:
                 worker = worker or self._start_worker()
                 try:
@@ -175,18 +149,6 @@ class Embedded(Driver):
                     worker = None
             if caught.error is not None:
                 self._gave_up(task, _as_talka_error(caught.error, task))
-
-    def _next(
-        self, queue: "SimpleQueue[Task | None]", meter: Meter, *, python: bool
-    ) -> Task | None:
-        try:
-            task = queue.get_nowait()
-        except Empty:
-            meter.flush()
-            self._num_idle[python] += 1
-            task = queue.get()
-            self._num_idle[python] -= 1
-        return None if self._is_closed else task
 
     def _run_native(self, task: Task, meter: Meter) -> None:
         arguments = self._arguments(task)

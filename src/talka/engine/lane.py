@@ -1,0 +1,58 @@
+"""A queue of tasks and the threads that serve it, started as they are needed."""
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from talka.engine.driver import Task
+
+
+class Lane:
+    """`serve(name)` runs in each thread and takes tasks with `next` until that gives None."""
+
+    def __init__(self, serve: Callable[[str], None], prefix: str, max_threads: int) -> None:
+        self._serve, self._prefix, self._max_threads = serve, prefix, max_threads
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._num_idle = 0
+        self._idle_lock = threading.Lock()
+        self._is_stopped = False
+
+    def put(self, task: Task) -> None:
+        """Queue a task; starts another thread if all are busy. Called by one thread at a time."""
+        if len(self._threads) < self._max_threads and self._queue.qsize() >= self._num_idle:
+            name = f"{self._prefix}-{len(self._threads)}"
+            # A daemon: nothing can interrupt a native task, and Ctrl+C must not wait for it.
+            thread = threading.Thread(
+                target=self._serve, args=(name,), name=f"talka-{name}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+        self._queue.put(task)
+
+    def next(self, *, when_idle: Callable[[], None]) -> Task | None:
+        """The next task; None when the lane was stopped."""
+        try:
+            task = self._queue.get_nowait()
+        except Empty:
+            when_idle()
+            self._change_idle(1)
+            task = self._queue.get()
+            self._change_idle(-1)
+        return None if self._is_stopped else task
+
+    def _change_idle(self, amount: int) -> None:
+        with self._idle_lock:
+            self._num_idle += amount
+
+    def stop(self) -> None:
+        """No further task starts."""
+        self._is_stopped = True
+        for _ in self._threads:
+            self._queue.put(None)
+
+    def join(self, deadline_s: float) -> None:
+        """Wait for threads, until this time of `time.monotonic` at most."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
