@@ -55,4 +55,5 @@ class Lane:
     def join(self, deadline_s: float) -> None:
         """Wait for threads, until this time of `time.monotonic` at most."""
         for thread in self._threads:
-            thread.join(max(0.0, deadline_s - time.monotonic()))
+            if thread.is_alive():  # Ctrl+C may have come before it started
+                thread.join(max(0.0, deadline_s - time.monotonic()))
