@@ -24,7 +24,7 @@ from talka.engine.lifeline import end_group
 from talka.engine.processes import Child, WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
-from talka.events import Stream
+from talka.events import PhaseAdvanced, Stream
 
 # After the first sign of failure: others may still tell that they died first.
 GRACE_S = 0.5
@@ -90,6 +90,7 @@ class _Gang:
 
     def __init__(self, size: int, events: Stream) -> None:
         self._size = size
+        self._events = events
         self._run_dir = events.dir
         self._children: list[Child] = []
         self._logs: list[IO[bytes]] = []
@@ -173,7 +174,7 @@ class _Gang:
         return poll, rank_of
 
     def _listen(self, rank: int, results: dict[int, Any]) -> Sign | None:
-        """One frame of one rank: a port to pass on, a result, or a sign of failure."""
+        """One frame of one rank: a port to pass on, progress, a result, or a sign of failure."""
         try:
             frame, descriptors = self._children[rank].receive()
         except WorkerDied as death:
@@ -182,6 +183,8 @@ class _Gang:
             for child in self._children:
                 with contextlib.suppress(WorkerDied):
                     child.send(frame)
+        elif "advanced" in frame:
+            self._events.tell(PhaseAdvanced(*frame["advanced"]))
         elif "problem" in frame:
             problem = Problem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"

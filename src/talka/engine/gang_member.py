@@ -1,5 +1,6 @@
 """A rank of a local gang: `python -m talka.engine.gang_member CHANNEL DRIVER`."""
 
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from talka.engine.calls import Caught, explain
 from talka.engine.gang import GangWorker, encoded, join_store, open_store
 from talka.engine.shipping import unship
 from talka.engine.worker_main import open_channel
-from talka.events import Stream
+from talka.events import Event, PhaseAdvanced, Stream
 
 
 def main() -> None:
@@ -31,7 +32,8 @@ def main() -> None:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
         function, args = unship(hello["main"])
         worker = GangWorker(rank, size, _stream(hello), _log_path(hello))
-        result = encoded(function(worker, *args))
+        with worker.events.listening(lambda event: _show(event, channel, rank)):
+            result = encoded(function(worker, *args))
         wire.send(channel, {"result": result.labels}, result.descriptors)
         wire.receive(channel)  # all are done: only now may rank 0 take its store away
         dist.destroy_process_group()
@@ -40,6 +42,12 @@ def main() -> None:
         sys.stderr.write(problem.traceback)
         sys.stderr.flush()
         wire.send(channel, {"problem": list(problem)})
+
+
+def _show(event: Event, channel: socket.socket, rank: int) -> None:
+    """How far rank 0 is goes to the driver's progress bar; all ranks do the same work."""
+    if rank == 0 and isinstance(event, PhaseAdvanced):
+        wire.send(channel, {"advanced": [event.part, event.done]})
 
 
 def _stream(hello: dict[str, Any]) -> Stream:

@@ -66,7 +66,14 @@ class Stream:
         finally:
             phase.show()
             self.emit(PhaseEnded(part))
-        self.emit(Measured(part, phase.sent_bytes, time.perf_counter() - start))
+        seconds = time.perf_counter() - start - phase.aside_s
+        self.emit(Measured(part, phase.sent_bytes, seconds))
+
+    def tell(self, event: Event) -> None:
+        """Show an event to listeners that another writer has in its own file."""
+        with self._lock:
+            for listener in self._listeners:
+                listener(event)
 
     def close(self) -> None:
         with self._lock:
@@ -81,6 +88,7 @@ class Phase:
     def __init__(self, stream: Stream, part: str) -> None:
         self.sent_bytes: float | None = None
         self.done = 0.0
+        self.aside_s = 0.0
         self._stream, self._part = stream, part
         self._shown, self._shown_s = 0.0, 0.0
 
@@ -88,6 +96,15 @@ class Phase:
         self.done += amount
         if time.monotonic() - self._shown_s >= ADVANCE_EVERY_S:
             self.show()
+
+    @contextmanager
+    def aside(self, part: str) -> Iterator[None]:
+        """Time inside of this phase that belongs to another part: measured there, not here."""
+        start = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - start
+        self.aside_s += seconds
+        self._stream.emit(Measured(part, None, seconds))
 
     def show(self) -> None:
         """Say how far it is, unless that was said already."""

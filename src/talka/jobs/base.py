@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from talka.events import Comparison, Predicted, Run, Stream, compare, progress_in_terminal
+from talka.events import Comparison, Predicted, Run, Stream, progress_in_terminal, read_run
 
 
 class Job(Protocol):
@@ -34,10 +34,9 @@ class Finished(NamedTuple):
 def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs")) -> Finished:
     """Run a job in a run directory of its own, with progress in the terminal."""
     with Run(job.name, job.config, root=root) as run:
-        events: list[Any] = []
-        with run.stream.listening(events.append), progress_in_terminal(run.stream):
-            for prediction in predicted:
-                run.stream.emit(prediction)
+        for prediction in predicted:
+            run.stream.emit(prediction)
+        with progress_in_terminal(run.stream):
             result = job.run(run.stream)
         run.finish(result)
-    return Finished(run.dir, result, compare(events))
+    return Finished(run.dir, result, read_run(run.dir).comparisons())

@@ -1,0 +1,152 @@
+"""Word vectors (GloVe) from your own text, on all cores.
+
+CORPUS is text in UTF-8: files (plain, .gz, .zst), folders, or - for standard input. DIR gets
+vectors.txt (word2vec's text form with --header), vectors.arrow and result.json, all at once at the
+end; until then DIR.unfinished holds what --resume goes on from.
+"""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from talka.jobs.base import Finished
+    from talka.jobs.embeddings.config import EmbedConfig
+    from talka.jobs.embeddings.job import Embed
+
+HELP = "word vectors from raw text"
+SHOWN = "(default: %(default)s)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("corpus", metavar="CORPUS", nargs="+", help="text files, folders or -")
+    add("--out", metavar="DIR", type=Path, required=True, help="where the vectors go")
+    add("--tokenizer", default="words", metavar="NAME",
+        help="words (letters and digits of any script, lower-cased), letters (a to z) or "
+        f"whitespace {SHOWN}")  # fmt: skip
+    add("--min-count", type=int, default=5, metavar="N", help=f"leave rarer words out {SHOWN}")
+    add("--window", type=int, default=10, metavar="N", help=f"words on either side {SHOWN}")
+    add("--across-lines", action="store_true", help="let windows reach over line ends")
+    _add_training_arguments(parser)
+    add("--header", action="store_true", help="begin vectors.txt as word2vec does")
+    add("--evaluate", metavar="FILE", nargs="+", type=Path, default=[],
+        help="analogy or similarity files to judge the vectors by")  # fmt: skip
+    add("--explain", action="store_true", help="say what it would cost and stop")
+    add("--resume", action="store_true", help="go on from the last finished phase or epoch")
+    add("--force", action="store_true", help="replace DIR, or an unfinished run, if it exists")
+    add("--runs", type=Path, default=Path("runs"), metavar="DIR", help=f"run directories {SHOWN}")
+    add("--format", choices=("text", "json"), default="text", help=f"of the output {SHOWN}")
+
+
+def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--dim", type=int, default=100, metavar="N", help=f"coordinates of a vector {SHOWN}")
+    add("--epochs", type=int, default=15, metavar="N", help=f"passes over all pairs {SHOWN}")
+    add("--learning-rate", type=float, default=0.05, metavar="X", help=f"of AdaGrad {SHOWN}")
+    add("--x-max", type=float, default=100.0, metavar="X", help=f"counts from here weigh 1 {SHOWN}")
+    add("--alpha", type=float, default=0.75, metavar="X",
+        help=f"a smaller count weighs (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
+    add("--seed", type=int, default=0, metavar="N",
+        help=f"one thread and one seed give the same bits {SHOWN}")  # fmt: skip
+    add("--threads", type=int, metavar="N", help="default: all cores")
+    add("--memory", default="2GB", metavar="SIZE", help=f"beyond it arrays go to disk {SHOWN}")
+    add("--parallel", choices=("threads", "dimensions"), default="threads",
+        help="threads share one model; with dimensions each of --workers processes holds a slice of "
+        f"all vectors, and only dot products travel {SHOWN}")  # fmt: skip
+    add("--workers", type=int, default=2, metavar="P", help=f"with --parallel dimensions {SHOWN}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from talka.cli.costs import print_predicted
+    from talka.cli.tables import print_json
+    from talka.jobs.base import execute
+    from talka.jobs.embeddings.job import Embed
+
+    job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
+    predicted = job.explain()
+    if args.format == "text":
+        print_predicted(predicted)
+        print_expected(job)
+    elif args.explain:
+        expected = None if job.expected is None else job.expected._asdict()
+        print_json({"expected": expected, "predicted": [asdict(one) for one in predicted]})
+    if args.explain:
+        return 0
+    finished = execute(job, predicted, root=args.runs)
+    reports = _evaluated(args)
+    if args.format == "json":
+        found = {"evaluation": [asdict(report) for report in reports]} if reports else {}
+        print_json({**finished.result, **found, "out": str(args.out), "run": str(finished.dir)})
+    else:
+        _print_finished(args.out, finished, reports)
+    return 0
+
+
+def config_of(args: argparse.Namespace) -> "EmbedConfig":
+    """The options of the command line, checked."""
+    from talka.data.text import PairOptions
+    from talka.data.text.tokens import TOKENIZERS
+    from talka.errors import UnknownNameError
+    from talka.jobs.embeddings.config import EmbedConfig, TextConfig
+    from talka.train.models.glove import GloVeConfig
+    from talka.units import parse_bytes
+
+    if args.tokenizer not in TOKENIZERS:
+        raise UnknownNameError("tokenizer", args.tokenizer, tuple(TOKENIZERS))
+    pairs = PairOptions(window=args.window, across_lines=args.across_lines, seed=args.seed)
+    glove = GloVeConfig(learning_rate=args.learning_rate, x_max=args.x_max, alpha=args.alpha)
+    threads = {} if args.threads is None else {"threads": args.threads}
+    return EmbedConfig(
+        text=TextConfig(
+            corpus=tuple(args.corpus),
+            tokenizer=args.tokenizer,
+            min_count=args.min_count,
+            pairs=pairs,
+        ),
+        dim=args.dim,
+        epochs=args.epochs,
+        glove=glove,
+        parallel=args.parallel,
+        workers=args.workers,
+        memory_bytes=parse_bytes(args.memory, name="--memory"),
+        **threads,
+    )
+
+
+def print_expected(job: "Embed") -> None:
+    """What the corpus will give, in one line."""
+    from talka.units import format_bytes, format_count
+
+    expected = job.expected
+    if expected is not None:
+        words, pairs = format_count(expected.num_words), format_count(expected.num_pairs)
+        memory = format_bytes(expected.memory_bytes)
+        print(f"expected: {words} words, {pairs} pairs, {memory} of memory\n")
+
+
+def _evaluated(args: argparse.Namespace) -> list[Any]:
+    from talka.jobs.embeddings import Embeddings, evaluate
+
+    if not args.evaluate:
+        return []
+    embeddings = Embeddings.load(args.out)
+    return [evaluate(embeddings, file) for file in args.evaluate]
+
+
+def _print_finished(out: Path, finished: "Finished", reports: list[Any]) -> None:
+    from talka.cli.costs import print_comparisons
+    from talka.cli.evaluate import print_reports
+    from talka.units import format_bytes, format_count
+
+    result = finished.result
+    print_comparisons(finished.comparisons)
+    losses = "  ".join(f"{loss:.5f}" for loss in result["loss"])
+    print(f"\nloss by epoch  {losses}")
+    if result["num_replaced"]:
+        print(f"{result['num_replaced']} places of the text were no UTF-8 and became U+FFFD")
+    print_reports(reports)
+    words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
+    memory = format_bytes(result["peak_memory_bytes"])
+    print(f"{words} words from {pairs} pairs in {out}, {memory} of memory, run {finished.dir}")

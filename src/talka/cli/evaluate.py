@@ -1,0 +1,72 @@
+"""How good embeddings are, by files of questions.
+
+Analogy files (four words a line, sections begin with `:`, like questions-words.txt) give accuracy by
+section and in total; similarity files (two words and a score a line, like wordsim353) Spearman's rho.
+Intervals are of 95%; coverage is the share of questions all of whose words have vectors.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from talka.jobs.embeddings.evaluation import AnalogyReport, SimilarityReport
+    from talka.jobs.embeddings.statistics import Interval
+
+HELP = "judge embeddings by analogy and similarity files"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="default: %(default)s"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from talka.cli.tables import print_json
+    from talka.jobs.embeddings.evaluation import evaluate
+    from talka.jobs.embeddings.vectors import Embeddings
+
+    embeddings = Embeddings.load(args.dir)
+    reports = [evaluate(embeddings, file) for file in args.files]
+    if args.format == "json":
+        print_json([asdict(report) for report in reports])
+    else:
+        print_reports(reports)
+    return 0
+
+
+def print_reports(reports: "Sequence[AnalogyReport | SimilarityReport]") -> None:
+    from talka.cli.tables import print_table
+    from talka.jobs.embeddings.evaluation import AnalogyReport
+
+    for report in reports:
+        if isinstance(report, AnalogyReport):
+            rows = [_analogy_row(score) for score in (*report.sections, report.total)]
+            print_table(rows, title=report.file, right=("accuracy", "asked", "coverage"))
+        else:
+            row = {
+                "Spearman's rho": "" if report.rho is None else f"{report.rho:.3f}",
+                "95%": _interval(report.interval),
+                "asked": f"{report.num_asked} of {report.num_pairs}",
+                "coverage": f"{report.coverage:.1%}",
+            }
+            print_table([row], title=report.file)
+
+
+def _analogy_row(score: Any) -> dict[str, str]:
+    return {
+        "section": score.section,
+        "accuracy": "" if score.accuracy is None else f"{score.accuracy:.1%}",
+        "95%": _interval(score.interval),
+        "asked": f"{score.num_asked} of {score.num_questions}",
+        "coverage": f"{score.coverage:.1%}",
+    }
+
+
+def _interval(interval: "Interval | None") -> str:
+    return "" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"

@@ -1,0 +1,1 @@
+"""Tables and text: what a job reads, and how it is cut into work."""

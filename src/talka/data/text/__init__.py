@@ -1,0 +1,37 @@
+"""Text in, word ids and co-occurrence counts out.
+
+`scan_corpus` reads text once into a `Corpus` (vocabulary and ids), `count_pairs` turns that into
+`PairBlocks`; `save_counted` and `load_counted` keep both between runs.
+"""
+
+from talka.data.text.cooccurrence import PairOptions, count_pairs
+from talka.data.text.corpus import Corpus, Tokenizer, scan_corpus
+from talka.data.text.pair_blocks import PAIR, PairBlocks
+from talka.data.text.reading import Chunk, TextReader
+from talka.data.text.resources import Advance, Resources
+from talka.data.text.saved import Counted, load_counted, save_counted
+from talka.data.text.tokens import TOKENIZERS
+from talka.data.text.vocabulary import Vocabulary
+from talka.data.text.word_kernels import FILE_END, LINE_END, OUTSIDE
+
+__all__ = [
+    "FILE_END",
+    "LINE_END",
+    "OUTSIDE",
+    "PAIR",
+    "TOKENIZERS",
+    "Advance",
+    "Chunk",
+    "Corpus",
+    "Counted",
+    "PairBlocks",
+    "PairOptions",
+    "Resources",
+    "TextReader",
+    "Tokenizer",
+    "Vocabulary",
+    "count_pairs",
+    "load_counted",
+    "save_counted",
+    "scan_corpus",
+]

@@ -1,0 +1,137 @@
+"""How often, and how near, words stand together: co-occurrence counts as pairs in blocks.
+
+corpus -> segments -> inverted -> rows -> pieces of a stripe of blocks -> blocks, shuffled
+
+Every two words at most `window` places apart add 1/distance to both of their pairs, as in GloVe
+(Pennington et al., 2014) with symmetric windows. The result depends on the text, the options and
+the seed alone, to the last bit: not on threads and not on memory.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.data.text.corpus import Corpus
+from talka.data.text.crew import Crew
+from talka.data.text.pair_blocks import MAX_BLOCK_EDGE, PairBlocks
+from talka.data.text.resources import Advance, Resources, ignore_progress
+from talka.data.text.rows import RowSource, RunRows, Span, WindowRows
+from talka.data.text.segments import Segment, cut_segments, invert, known_ids, segment_tokens
+from talka.data.text.stripes import BlockPlan, write_blocks
+from talka.data.text.weights import Weights, whole_weights
+from talka.errors import InvalidValueError, NothingToLearnError
+
+_SEGMENT_SHARE = 0.3  # of the memory budget; `stripes.py` takes the rest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairOptions:
+    window: int = 10
+    """Words on either side that count as near."""
+
+    across_lines: bool = False
+    """Whether windows reach over line ends; they never reach over the end of a file."""
+
+    block_edge: int = 2048
+    """Words on each side of a block; at 2048 a float32 table of 100 columns takes 0.8 MB."""
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise InvalidValueError("window", self.window, "a whole number of at least 1")
+        if not 1 <= self.block_edge <= MAX_BLOCK_EDGE:
+            allowed = f"a whole number from 1 to {MAX_BLOCK_EDGE}"
+            raise InvalidValueError("block_edge", self.block_edge, allowed)
+        if not 0 <= self.seed < 2**63:
+            raise InvalidValueError("seed", self.seed, "a whole number from 0 to 2^63 - 1")
+
+
+def count_pairs(
+    corpus: Corpus,
+    options: PairOptions | None = None,
+    *,
+    resources: Resources | None = None,
+    advance: Advance = ignore_progress,
+) -> PairBlocks:
+    """Co-occurrence counts of all words of the vocabulary.
+
+    Parameters
+    ----------
+    advance
+        Gets the words whose windows were added; their sum is `corpus.num_known_tokens`.
+    """
+    options, resources = options or PairOptions(), resources or Resources()
+    weights = whole_weights(options.window, int(corpus.vocabulary.counts[0]))
+    plan = BlockPlan(block_edge=options.block_edge, seed=options.seed, one=weights.one)
+    with Crew(resources.num_threads) as crew:
+        counting = _Counting(corpus, options, resources, weights, crew)
+        if counting.is_one_segment:
+            source: RowSource = counting.rows_of(next(counting.segments()))
+            passed = _Passed(corpus.vocabulary.counts, advance, share=1.0)
+        else:
+            source = counting.rows_of_runs(advance)
+            passed = _Passed(corpus.vocabulary.counts, advance, share=0.5)
+        blocks = write_blocks(source, plan, resources, crew, passed)
+    if not blocks.num_pairs:
+        problem = f"no two words of the vocabulary stand within {options.window} places"
+        advice = (
+            "Give more text, a lower minimum count or, if lines are short, windows across lines."
+        )
+        raise NothingToLearnError(problem, advice)
+    return blocks
+
+
+class _Passed:
+    """Tells `advance` the words behind a span of rows."""
+
+    def __init__(self, counts: NDArray[np.int64], advance: Advance, *, share: float) -> None:
+        self._counts, self._advance, self._share = counts, advance, share
+
+    def __call__(self, span: Span) -> None:
+        words = int(self._counts[span.first_row : span.stop_row].sum())
+        self._advance(self._share * words)
+
+
+class _Counting:
+    """The way from a corpus to rows."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        options: PairOptions,
+        resources: Resources,
+        weights: Weights,
+        crew: Crew,
+    ) -> None:
+        self._corpus, self._options, self._weights = corpus, options, weights
+        self._resources, self._crew = resources, crew
+        budget = int(_SEGMENT_SHARE * resources.memory_bytes)
+        self._max_tokens = segment_tokens(budget, options.window)
+
+    @property
+    def is_one_segment(self) -> bool:
+        return self._corpus.num_ids <= self._max_tokens
+
+    def segments(self) -> Iterator[Segment]:
+        num_words = len(self._corpus.vocabulary)
+        across_lines = self._options.across_lines
+        stream = known_ids(self._corpus.id_chunks(), num_words, across_lines=across_lines)
+        max_tokens = min(self._max_tokens, self._corpus.num_ids)
+        return cut_segments(stream, num_words, window=self._options.window, max_tokens=max_tokens)
+
+    def rows_of(self, segment: Segment) -> WindowRows:
+        inverted = invert(segment, len(self._corpus.vocabulary), self._crew)
+        return WindowRows(inverted, self._weights)
+
+    def rows_of_runs(self, advance: Advance) -> RunRows:
+        folder, memory_bytes = self._resources.work_dir, self._resources.memory_bytes
+        runs = RunRows(len(self._corpus.vocabulary), folder, memory_bytes=memory_bytes)
+        for segment in self.segments():
+            rows = self.rows_of(segment)
+            passed = _Passed(rows.counts, advance, share=0.5)
+            for span in runs.add_run(rows, self._crew):
+                passed(span)
+        return runs

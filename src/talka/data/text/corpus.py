@@ -1,0 +1,130 @@
+"""One pass over the text: its vocabulary, and the text itself as a stream of word ids.
+
+The text is read once, so that it may come from standard input. Each thread counts with a table of
+its own and writes down the numbers of that table; when the counts are known, numbers become ids.
+The result does not depend on who counted what.
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+import numpy as np
+
+from talka.data.text.crew import Crew
+from talka.data.text.reading import Chunk, TextReader
+from talka.data.text.resources import Advance, Resources, ignore_progress
+from talka.data.text.spool import Spool, Stored
+from talka.data.text.tokens import TokenizeLine, meaning_of
+from talka.data.text.vocabulary import Vocabulary, merge
+from talka.data.text.word_kernels import FILE_END, OUTSIDE
+from talka.data.text.word_table import FunctionTable, Ids, WordTable
+from talka.errors import InvalidValueError
+
+Tokenizer = str | TokenizeLine
+_MEMORY_SHARE = 4  # a quarter of the budget for the stream; the rest is for what is made of it
+
+
+class _Counted(NamedTuple):
+    """The numbers of a chunk's words in the table of one counter."""
+
+    counter: int
+    numbers: Stored
+
+
+class Corpus:
+    """A text as ids: `vocabulary`, and the words in their order."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        counted: Sequence[_Counted],
+        ids_of_counters: Sequence[Ids],
+        *,
+        num_tokens: int,
+        num_replaced: dict[str, int],
+    ) -> None:
+        self.vocabulary, self.num_tokens, self.num_replaced = vocabulary, num_tokens, num_replaced
+        self._counted = counted
+        # Marks are negative: OUTSIDE, LINE_END and FILE_END at the end of a table find themselves.
+        marks = np.array([FILE_END, FILE_END + 1, OUTSIDE], np.int32)
+        self._ids_of_counters = [np.concatenate([ids, marks]) for ids in ids_of_counters]
+
+    @property
+    def num_ids(self) -> int:
+        """Length of the stream of ids, marks included."""
+        return sum(len(numbers) for _, numbers in self._counted)
+
+    @property
+    def num_known_tokens(self) -> int:
+        return int(self.vocabulary.counts.sum())
+
+    def id_chunks(self) -> Iterator[Ids]:
+        """The text in order: ids of words, OUTSIDE, LINE_END and FILE_END (all three negative)."""
+        for counter, numbers in self._counted:
+            yield self._ids_of_counters[counter][numbers[:]]
+
+
+def scan_corpus(
+    paths: Sequence[str | Path] | TextReader,
+    *,
+    tokenizer: Tokenizer = "words",
+    min_count: int = 5,
+    resources: Resources | None = None,
+    advance: Advance = ignore_progress,
+) -> Corpus:
+    """Read text, find the words that occur at least `min_count` times, map the text to their ids.
+
+    Parameters
+    ----------
+    tokenizer
+        `words` (letters and digits of any script, lower-cased), `letters` (a to z, lower-cased),
+        `whitespace`, or a function from a line to the list of its words. A line of more than a
+        megabyte reaches the function in parts.
+    advance
+        Gets the bytes read, as they lie on disk; `TextReader.total_bytes` is their sum.
+    """
+    if min_count < 1:
+        raise InvalidValueError("min_count", min_count, "a whole number of at least 1")
+    resources = resources or Resources()
+    reader = paths if isinstance(paths, TextReader) else TextReader(paths)
+    counters = _counters(tokenizer, resources.num_threads)
+    free: SimpleQueue[int] = SimpleQueue()
+    for index in range(len(counters)):
+        free.put(index)
+    spool = Spool(resources.work_dir, memory_bytes=resources.memory_bytes // _MEMORY_SHARE)
+    counted = []
+    with Crew(len(counters)) as crew:
+        count = functools.partial(_count, counters, free)
+        for counter, numbers in crew.map(count, reader.chunks(advance)):
+            counted.append(_Counted(counter, spool.add(numbers)))
+    merged = merge(counters, min_count=min_count)
+    return Corpus(
+        merged.vocabulary,
+        counted,
+        merged.ids,
+        num_tokens=sum(counter.num_tokens for counter in counters),
+        num_replaced=reader.num_replaced,
+    )
+
+
+def _counters(
+    tokenizer: Tokenizer, num_threads: int
+) -> Sequence[WordTable] | Sequence[FunctionTable]:
+    if isinstance(tokenizer, str):
+        meaning = meaning_of(tokenizer)
+        return [WordTable(meaning) for _ in range(num_threads)]
+    return [FunctionTable(tokenizer)]  # Python code gains nothing from threads, and may not bear it
+
+
+def _count(
+    counters: Sequence[WordTable] | Sequence[FunctionTable], free: "SimpleQueue[int]", chunk: Chunk
+) -> tuple[int, Ids]:
+    mine = free.get()
+    try:
+        numbers = counters[mine].count(chunk.text)
+    finally:
+        free.put(mine)
+    return mine, np.append(numbers, np.int32(FILE_END)) if chunk.ends_file else numbers

@@ -1,0 +1,50 @@
+"""The file under a set of pairs: unnamed, in memory up to a limit and then on disk."""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.data.text.spool import Handle, storage_full, unnamed_descriptor
+
+
+class PairFile:
+    """Grows at the end; parts of it are mapped into memory and written there."""
+
+    def __init__(self, folder: Path, *, memory_bytes: int) -> None:
+        self._folder, self._memory_bytes = folder, memory_bytes
+        self._handle = Handle(os.memfd_create("talka-pairs"))
+        self._in_memory = True
+        self.num_bytes = 0
+
+    def extend(self, num_bytes: int) -> None:
+        """Take room at the end. Nothing may be mapped: the file may move to disk."""
+        if not num_bytes:
+            return
+        try:
+            if self._in_memory and self.num_bytes + num_bytes > self._memory_bytes:
+                self._move_to_disk()
+            # Reserved, not merely promised: a mapped page without disk under it kills the process.
+            os.posix_fallocate(self._handle.descriptor, self.num_bytes, num_bytes)
+        except OSError as error:
+            raise storage_full(error, self._folder, self._memory_bytes) from error
+        self.num_bytes += num_bytes
+
+    def mapped(self, start: int, stop: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Bytes start to stop as a writable array, which may outlive the file object."""
+        if start == stop:
+            return np.empty(0, dtype)
+        before = start % mmap.ALLOCATIONGRANULARITY
+        area = mmap.mmap(self._handle.descriptor, stop - start + before, offset=start - before)
+        return np.frombuffer(area, np.uint8, offset=before).view(dtype)
+
+    def _move_to_disk(self) -> None:
+        target = Handle(unnamed_descriptor(self._folder, self._memory_bytes))
+        done = 0
+        while done < self.num_bytes:
+            count = self.num_bytes - done
+            done += os.sendfile(target.descriptor, self._handle.descriptor, done, count)
+        self._handle, self._in_memory = target, False

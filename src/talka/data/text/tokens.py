@@ -1,0 +1,98 @@
+"""What counts as a word.
+
+A built-in tokenizer is a table: what each code point becomes inside a word, or 0 where it
+separates words. The kernels in `word_kernels.py` run on that table. One's own function from a line
+to its words works too, at the speed of Python.
+"""
+
+import functools
+import re
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.errors import UnknownNameError
+
+TokenizeLine = Callable[[str], list[str]]
+Meaning = NDArray[np.int32]
+
+_NUM_CODE_POINTS: Final = sys.maxunicode + 1
+# The two letters whose lower case is not one code point of its own: a final sigma depends on its
+# neighbours, a dotted capital I becomes two code points.
+_CAPITAL_SIGMA, _CAPITAL_DOTTED_I = "\u03a3", "\u0130"
+_SPECIAL: Final = re.compile(f"[{_CAPITAL_SIGMA}{_CAPITAL_DOTTED_I}]")
+_SPECIAL_BYTES: Final = (_CAPITAL_SIGMA.encode(), _CAPITAL_DOTTED_I.encode())
+
+
+def _words() -> Meaning:
+    """Letters, marks and digits of any script, lower-cased. (A mark is part of its letter: without
+    marks most words of Hindi would fall apart.)
+    """
+    meaning = np.zeros(_NUM_CODE_POINTS, np.int32)
+    for code_point in range(_NUM_CODE_POINTS):
+        if unicodedata.category(chr(code_point))[0] in "LMN":
+            lower = chr(code_point).lower()
+            meaning[code_point] = ord(lower) if len(lower) == 1 else code_point
+    return meaning
+
+
+def _letters() -> Meaning:
+    """The letters a to z, lower-cased; all else separates, letters of other scripts too."""
+    meaning = np.zeros(_NUM_CODE_POINTS, np.int32)
+    meaning[ord("A") : ord("Z") + 1] = meaning[ord("a") : ord("z") + 1] = range(97, 123)
+    return meaning
+
+
+def _whitespace() -> Meaning:
+    """Everything between white space, as it is."""
+    meaning = np.arange(_NUM_CODE_POINTS, dtype=np.int32)
+    spaces = [point for point in range(0x10000) if chr(point).isspace()]
+    meaning[spaces] = 0
+    return meaning
+
+
+TOKENIZERS: Final[dict[str, Callable[[], Meaning]]] = {
+    "words": _words,
+    "letters": _letters,
+    "whitespace": _whitespace,
+}
+
+
+@functools.cache
+def meaning_of(name: str) -> Meaning:
+    """What each code point becomes inside a word, 0 where it separates.
+
+    >>> chr(meaning_of("words")[ord("\u0416")]), meaning_of("letters")[ord("5")]
+    ('\u0436', np.int32(0))
+    """
+    if name not in TOKENIZERS:
+        raise UnknownNameError("tokenizer", name, tuple(TOKENIZERS))
+    meaning = TOKENIZERS[name]()
+    meaning.flags.writeable = False
+    return meaning
+
+
+def settle_case(text: bytes, meaning: Meaning) -> bytes:
+    """Lower-case the words that a table of code points would get wrong.
+
+    >>> settle_case("\u039f\u0394\u039f\u03a3 Abc".encode(), meaning_of("words")).decode()
+    '\u03bf\u03b4\u03bf\u03c2 Abc'
+    """
+    lowers = meaning[ord(_CAPITAL_SIGMA)] == ord(_CAPITAL_SIGMA.lower())
+    if not lowers or not any(special in text for special in _SPECIAL_BYTES):
+        return text
+    decoded = text.decode()
+    parts, done = [], 0
+    while (special := _SPECIAL.search(decoded, done)) is not None:
+        start = stop = special.start()
+        while start > done and meaning[ord(decoded[start - 1])]:
+            start -= 1
+        while stop < len(decoded) and meaning[ord(decoded[stop])]:
+            stop += 1
+        parts += [decoded[done:start], decoded[start:stop].lower()]
+        done = stop
+    return "".join([*parts, decoded[done:]]).encode()

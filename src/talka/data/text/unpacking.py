@@ -1,0 +1,60 @@
+"""Compressed bytes in, plain bytes out, a bounded piece at a time."""
+
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+
+import zstandard
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GULP_BYTES = 1 << 20
+_SIP_BYTES = 1 << 12  # four bytes of zstd may hold a block of 128 kB: what goes in must be small
+
+DAMAGED = (zlib.error, zstandard.ZstdError, EOFError)
+"""What reading a damaged or cut-off file raises."""
+
+
+def unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Gunzip or unzstd what begins as such (no UTF-8 text does), pass on everything else.
+
+    >>> import gzip
+    >>> b"".join(unpacked(iter([gzip.compress(b"two "), gzip.compress(b"members")])))
+    b'two members'
+    """
+    first = next(pieces, b"")
+    whole = chain([first], pieces)
+    if first.startswith(_GZIP):
+        return _gunzip(whole)
+    if first.startswith(_ZSTD):
+        return _unzstd(whole)
+    return whole
+
+
+def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    decoder = zlib.decompressobj(wbits=31)
+    for piece in pieces:
+        while piece:
+            if decoder.eof:
+                piece = piece.lstrip(b"\0")  # some tools fill up the last block with zeros
+                if not piece:
+                    break
+                decoder = zlib.decompressobj(wbits=31)
+            yield decoder.decompress(piece, _GULP_BYTES)
+            piece = decoder.unconsumed_tail or decoder.unused_data
+    yield decoder.flush()
+    if not decoder.eof:
+        raise EOFError("it ends too early")
+
+
+def _unzstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    decoder = zstandard.ZstdDecompressor().decompressobj()
+    for piece in pieces:
+        for start in range(0, len(piece), _SIP_BYTES):
+            sip = piece[start : start + _SIP_BYTES]
+            while sip:
+                if decoder.eof:
+                    decoder = zstandard.ZstdDecompressor().decompressobj()
+                yield decoder.decompress(sip)
+                sip = decoder.unused_data
+    if not decoder.eof:
+        raise EOFError("it ends too early")

@@ -1,0 +1,13 @@
+"""Word embeddings from raw text: the job, the vectors it makes, and how good they are."""
+
+from talka.jobs.embeddings.evaluation import AnalogyReport, SimilarityReport, evaluate
+from talka.jobs.embeddings.vectors import Embeddings, Neighbour, UnknownWordError
+
+__all__ = [
+    "AnalogyReport",
+    "Embeddings",
+    "Neighbour",
+    "SimilarityReport",
+    "UnknownWordError",
+    "evaluate",
+]

@@ -1,0 +1,81 @@
+"""All that `talka embed` can be told, checked at birth."""
+
+import dataclasses
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from talka.data.text import PairOptions, Tokenizer
+from talka.errors import InvalidValueError
+from talka.train.models.glove import GloVeConfig
+
+Parallel = Literal["threads", "dimensions"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextConfig:
+    """From text to pairs."""
+
+    corpus: tuple[str, ...]
+    """Files (plain, .gz, .zst), folders, or `-` for standard input."""
+
+    tokenizer: Tokenizer = "words"
+    """A name, or a function from a line to its words."""
+
+    min_count: int = 5
+    """Words that occur less often have no vector."""
+
+    pairs: PairOptions = field(default_factory=PairOptions)
+
+    def __post_init__(self) -> None:
+        if not self.corpus:
+            raise InvalidValueError("corpus", self.corpus, "at least one file, folder or -")
+        _at_least_1("--min-count", self.min_count)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmbedConfig:
+    text: TextConfig
+    dim: int = 100
+    epochs: int = 15
+    glove: GloVeConfig = field(default_factory=GloVeConfig)
+
+    parallel: Parallel = "threads"
+    """`threads` share one model; with `dimensions` each of `workers` processes holds a slice of the
+    coordinates of all vectors."""
+
+    workers: int = 2
+
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    memory_bytes: int = 2_000_000_000
+    """For arrays that grow with the text; what is beyond goes to disk."""
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "epochs", "workers", "threads", "memory_bytes"):
+            _at_least_1(f"--{name.removesuffix('_bytes')}", getattr(self, name))
+        if self.parallel == "dimensions" and self.workers > self.dim + 2:
+            allowed = f"at most {self.dim + 2}, so that each has a coordinate"
+            raise InvalidValueError("--workers", self.workers, allowed)
+
+    @property
+    def seed(self) -> int:
+        return self.text.pairs.seed
+
+    def resolved(self) -> dict[str, Any]:
+        """Plain values, for config.json and to recognise an unfinished run of the same kind."""
+        plain = dataclasses.asdict(self)
+        if callable(self.text.tokenizer):
+            plain["text"]["tokenizer"] = getattr(self.text.tokenizer, "__qualname__", "a function")
+        plain["text"]["corpus"] = [str(path) for path in self.text.corpus]
+        return plain
+
+
+def _at_least_1(name: str, value: int) -> None:
+    if value < 1:
+        raise InvalidValueError(name, value, "a whole number of at least 1")
+
+
+def work_dir_of(out: Path) -> Path:
+    """Where an unfinished run keeps what it has, beside its output."""
+    return out.with_name(f"{out.name}.unfinished")

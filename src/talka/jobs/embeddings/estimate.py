@@ -1,0 +1,179 @@
+"""What the job will cost, from a sample of the corpus.
+
+    the first megabytes of text -> counted for real -> words and pairs extrapolated -> seconds
+
+Words and pairs grow with a power of the text whose exponent falls slowly: in natural text by about
+0.04 with every doubling (English Wikipedia, 0.5 to 100 MB; `benchmarks/embeddings.py` prints it).
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from talka.data.text import (
+    PAIR,
+    Chunk,
+    Corpus,
+    PairBlocks,
+    Resources,
+    TextReader,
+    count_pairs,
+    scan_corpus,
+)
+from talka.errors import NothingToLearnError
+from talka.jobs.embeddings.config import EmbedConfig
+from talka.train.models.glove import GloVe
+from talka.train.models.glove.kernels import LANES
+from talka.train.models.glove.table import num_lines
+
+SAMPLE_BYTES = 8_000_000
+FALL_PER_DOUBLING = 0.04
+_CALIBRATION_PAIRS = 1_000_000
+_INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and what numba compiled
+_ID_BYTES = 12  # of a word of the text: its id, twice, and its place in the inverted text
+
+
+class Estimate(NamedTuple):
+    """What is expected of the whole corpus."""
+
+    num_tokens: float
+    num_words: float
+    num_pairs: float
+    scan_s: float
+    count_s: float
+    train_pairs_per_s: float
+    memory_bytes: float
+
+
+def estimate(config: EmbedConfig, reader: TextReader) -> Estimate | None:
+    """Count a sample of the corpus; None where nothing can be said (standard input, no words)."""
+    if reader.total_bytes is None:
+        return None
+    try:
+        half = _count(config, reader, SAMPLE_BYTES // 2)  # and all that is compiled or cached once
+        whole = _count(config, reader, SAMPLE_BYTES)
+    except NothingToLearnError:
+        return None
+    growth = max(1.0, reader.total_bytes / max(1, whole.disk_bytes))
+    doublings = math.log2(growth)
+    is_all = half.num_tokens == whole.num_tokens or growth < 1.01
+    num_words, num_pairs = float(len(whole.corpus.vocabulary)), float(whole.pairs.num_pairs)
+    if not is_all:
+        num_words = extrapolated(len(half.corpus.vocabulary), num_words, doublings)
+        num_pairs = extrapolated(half.pairs.num_pairs, num_pairs, doublings)
+    return Estimate(
+        num_tokens=whole.num_tokens * growth,
+        num_words=num_words,
+        num_pairs=num_pairs,
+        scan_s=whole.scan_s * growth,
+        count_s=whole.count_s * growth,
+        train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words)),
+        memory_bytes=_memory(config, num_words, num_pairs, whole.num_tokens * growth),
+    )
+
+
+def extrapolated(half: float, whole: float, num_doublings: float) -> float:
+    """A count that was `half` at half the sample and `whole` at all of it, after more doublings.
+
+    >>> round(extrapolated(2_970_102, 5_573_765, 3.69) / 1e6)  # 45.1 million were counted
+    45
+    """
+    exponent = math.log2(max(whole, 1) / max(half, 1))
+    grown, done = 0.0, 0.0
+    while done < num_doublings:
+        step = min(1.0, num_doublings - done)
+        grown += step * max(0.0, exponent - FALL_PER_DOUBLING * (done + 1))
+        done += step
+    return whole * math.pow(2.0, grown)
+
+
+class _Beginning(TextReader):
+    """The first bytes of a corpus, as they would be read."""
+
+    def __init__(self, reader: TextReader, max_bytes: int) -> None:
+        super().__init__([])
+        self.sources = reader.sources
+        self.disk_bytes = 0.0
+        self._max_bytes = max_bytes
+
+    def chunks(self, advance: object = None) -> Iterator[Chunk]:
+        num_bytes = 0
+        for chunk in super().chunks(self._read):
+            yield chunk
+            num_bytes += len(chunk.text)
+            if num_bytes >= self._max_bytes:
+                return
+
+    def _read(self, num_bytes: float) -> None:
+        self.disk_bytes += num_bytes
+
+
+class _Sampled(NamedTuple):
+    corpus: Corpus
+    pairs: PairBlocks
+    disk_bytes: float
+    scan_s: float
+    count_s: float
+
+    @property
+    def num_tokens(self) -> int:
+        return self.corpus.num_tokens
+
+
+def _count(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
+    beginning = _Beginning(reader, max_bytes)
+    resources = Resources(num_threads=config.threads, memory_bytes=config.memory_bytes)
+    text = config.text
+    start = time.perf_counter()
+    corpus = scan_corpus(
+        beginning, tokenizer=text.tokenizer, min_count=text.min_count, resources=resources
+    )
+    scanned = time.perf_counter()
+    pairs = count_pairs(corpus, text.pairs, resources=resources)
+    counted = time.perf_counter()
+    return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start, counted - scanned)
+
+
+def _training_rate(config: EmbedConfig, sample: PairBlocks, num_words: int) -> float:
+    """Pairs a second on a model as large as the whole one: a small one would fit into caches."""
+    blocks = _stretched(sample, num_words)
+    model = GloVe(num_words, config.dim, config=config.glove)
+    model.train_epoch(blocks, threads=config.threads)  # compiles, and brings the model into memory
+    start = time.perf_counter()
+    model.train_epoch(blocks, threads=config.threads)
+    return blocks.num_pairs / (time.perf_counter() - start)
+
+
+def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens: float) -> float:
+    """At the peak: the interpreter, and either counting or training, whichever is more."""
+    table = 2 * num_words * 2 * LANES * num_lines(config.dim) * 4
+    pairs = PAIR.itemsize * num_pairs
+    counting = min(config.memory_bytes, pairs + _ID_BYTES * num_tokens)
+    return _INTERPRETER_BYTES + max(counting, pairs + table)
+
+
+def _stretched(sample: PairBlocks, num_words: int) -> PairBlocks:
+    """Some pairs of a sample, spread over a larger vocabulary in the same proportions."""
+    random = np.random.default_rng(0)
+    rows, cols = sample.words()
+    chosen = random.permutation(len(rows))[:_CALIBRATION_PAIRS]
+    edge, stretch = sample.block_edge, num_words / sample.num_words
+    rows, cols = (
+        np.minimum(
+            ((side[chosen] + random.random(len(chosen))) * stretch).astype(np.int64), num_words - 1
+        )
+        for side in (rows, cols)
+    )
+    block = (rows // edge) * (num_words // edge + 1) + cols // edge
+    order = np.argsort(block, kind="stable")
+    pairs = sample.pairs[chosen][order]
+    pairs["row"], pairs["col"] = rows[order] % edge, cols[order] % edge
+    numbers, start = np.unique(block[order], return_index=True)
+    stop = np.append(start[1:], len(order))
+    index = np.stack(
+        [numbers // (num_words // edge + 1), numbers % (num_words // edge + 1), start, stop], axis=1
+    )
+    return PairBlocks(pairs, index, num_words=num_words, block_edge=edge)

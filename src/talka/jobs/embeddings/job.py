@@ -1,0 +1,171 @@
+"""Text in, word vectors out: the whole job.
+
+    text -> vocabulary and ids -> pairs in blocks -> epochs of GloVe -> DIR/vectors.*
+
+What is counted, and each epoch, is saved in DIR.unfinished, so that `resume` goes on from there.
+"""
+
+import json
+import resource
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from talka.data.text import (
+    Counted,
+    Resources,
+    TextReader,
+    count_pairs,
+    load_counted,
+    save_counted,
+    scan_corpus,
+)
+from talka.engine import Embedded
+from talka.events import Event, Measured, Predicted, Stream
+from talka.files import write_whole
+from talka.jobs.embeddings.config import EmbedConfig
+from talka.jobs.embeddings.estimate import Estimate, estimate
+from talka.jobs.embeddings.predictions import predictions
+from talka.jobs.embeddings.ranks import train_slices
+from talka.jobs.embeddings.vectors import Embeddings
+from talka.jobs.embeddings.work import WorkFolder
+from talka.train.models.glove import GloVe, fixed_sample
+
+SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch
+
+
+class Embed:
+    """A job: see `talka.jobs.base.Job`."""
+
+    name = "embed"
+
+    def __init__(
+        self,
+        config: EmbedConfig,
+        out: Path,
+        *,
+        header: bool = False,
+        resume: bool = False,
+        force: bool = False,
+    ) -> None:
+        self._config, self._header = config, header
+        self._reader = TextReader(config.text.corpus)
+        self.config = {**config.resolved(), "out": str(out), "resume": resume}
+        self._work = WorkFolder(out, config.resolved(), resume=resume, force=force)
+
+    @cached_property
+    def expected(self) -> Estimate | None:
+        """What the corpus will give, from a sample; None where it cannot be sampled."""
+        return estimate(self._config, self._reader)
+
+    def explain(self) -> list[Predicted]:
+        """Count and train on a sample of the corpus, and scale that up."""
+        return predictions(self._config, self.expected)
+
+    def run(self, events: Stream) -> dict[str, Any]:
+        seconds: dict[str, float] = {}
+
+        def keep(event: Event) -> None:
+            if isinstance(event, Measured) and event.seconds is not None:
+                seconds[event.part] = seconds.get(event.part, 0.0) + event.seconds
+
+        work = self._work
+        work.open()
+        try:
+            with events.listening(keep):
+                counted = self._counted(work, events)
+                embeddings, losses = self._trained(work, counted, events)
+                result = {
+                    "num_words": len(embeddings),
+                    "num_pairs": counted.pairs.num_pairs,
+                    "num_tokens": counted.about["num_tokens"],
+                    "num_replaced": counted.about["num_replaced"],
+                    **losses,
+                    "seconds": seconds,
+                    "peak_memory_bytes": 0,
+                }
+                with events.phase("write"):
+                    work.output_dir.mkdir(exist_ok=True)
+                    embeddings.save(work.output_dir, header=self._header)
+            result["peak_memory_bytes"] = peak_memory_bytes()
+            write_whole(work.output_dir / "result.json", json.dumps(result, indent=2))
+            work.finish()
+        finally:
+            work.abandon_if_empty()
+        return result
+
+    def _counted(self, work: WorkFolder, events: Stream) -> Counted:
+        """The pairs, counted now or by the run that this one goes on with."""
+        if (work.pairs_dir / "pairs.json").exists():
+            with events.phase("load"):
+                return load_counted(work.pairs_dir)
+        config, text = self._config, self._config.text
+        resources = Resources(
+            num_threads=config.threads, memory_bytes=config.memory_bytes, work_dir=work.path
+        )
+        with events.phase("vocabulary", total=self._reader.total_bytes, unit="B") as phase:
+            corpus = scan_corpus(
+                self._reader,
+                tokenizer=text.tokenizer,
+                min_count=text.min_count,
+                resources=resources,
+                advance=phase.advance,
+            )
+        with events.phase("cooccurrence", total=corpus.num_known_tokens, unit="words") as phase:
+            pairs = count_pairs(corpus, text.pairs, resources=resources, advance=phase.advance)
+        about = {
+            "num_tokens": corpus.num_tokens,
+            "num_replaced": sum(corpus.num_replaced.values()),
+        }
+        with events.phase("save", total=pairs.num_pairs * 8, unit="B") as phase:
+            save_counted(
+                work.pairs_dir, corpus.vocabulary, pairs, about=about, advance=phase.advance
+            )
+        return Counted(corpus.vocabulary, pairs, about)
+
+    def _trained(
+        self, work: WorkFolder, counted: Counted, events: Stream
+    ) -> tuple[Embeddings, dict[str, list[float]]]:
+        config = self._config
+        if config.parallel == "dimensions":
+            with Embedded(events=events) as engine:
+                vectors, losses = train_slices(
+                    engine, config, work, num_pairs=counted.pairs.num_pairs, events=events
+                )
+        else:
+            model, losses = self._train_threads(work, counted, events)
+            vectors = model.vectors()
+        vocabulary = counted.vocabulary
+        return Embeddings(vocabulary.words, vectors, counts=vocabulary.counts), losses
+
+    def _train_threads(
+        self, work: WorkFolder, counted: Counted, events: Stream
+    ) -> tuple[GloVe, dict[str, list[float]]]:
+        config, blocks, losses = self._config, counted.pairs, work.losses()
+        done = len(losses["loss"])
+        if done:
+            model = GloVe.load(work.model_path(done))
+        else:
+            num_words = len(counted.vocabulary)
+            model = GloVe(num_words, config.dim, config=config.glove, seed=config.seed)
+        sample = fixed_sample(blocks, size=SAMPLE_PAIRS, seed=config.seed)
+        total = max(0, config.epochs - done) * blocks.num_pairs
+        with events.phase("train", total=total, unit="pairs") as phase:
+            for epoch in range(done, config.epochs):
+                running_loss = model.train_epoch(
+                    blocks, threads=config.threads, epoch=epoch, advance=phase.advance
+                )
+                with phase.aside("evaluate"):
+                    loss = model.evaluate(sample)
+                losses["running_loss"].append(running_loss)
+                losses["loss"].append(loss)
+                with phase.aside("save"):
+                    model.save(work.model_path(epoch + 1))
+                    work.epoch_done(losses)
+        return model, losses
+
+
+def peak_memory_bytes() -> int:
+    """The most that this process, or the largest of those that it started, ever held."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(1024 * resource.getrusage(one).ru_maxrss for one in who)

@@ -1,0 +1,71 @@
+"""`--parallel dimensions`: a gang of processes, each with a slice of all vectors."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.data.text import load_counted
+from talka.engine import Engine, GangWorker
+from talka.engine.traffic import sent_bytes
+from talka.events import Stream
+from talka.jobs.embeddings.config import EmbedConfig
+from talka.jobs.embeddings.predictions import SAMPLE_PAIRS_OF_RANKS
+from talka.jobs.embeddings.work import WorkFolder
+from talka.train.models.glove import fixed_sample
+from talka.train.models.glove.slices import GloVeSlice, columns_of
+
+
+def train_slices(
+    engine: Engine, config: EmbedConfig, work: WorkFolder, *, num_pairs: int, events: Stream
+) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
+    """Vectors and losses, trained by `config.workers` processes."""
+    total = config.epochs * num_pairs
+    with events.phase("train", total=total, unit="pairs"):
+        results = engine.gang(_main, config, work, size=config.workers)
+    losses: dict[str, list[float]] = work.losses()
+    return np.hstack(results), losses
+
+
+def _main(worker: GangWorker, config: EmbedConfig, work: WorkFolder) -> NDArray[np.float32]:
+    import torch
+    import torch.distributed as dist
+
+    def sum_over_ranks(values: NDArray[np.float32]) -> None:
+        dist.all_reduce(torch.from_numpy(values))
+
+    counted = load_counted(work.pairs_dir)
+    blocks, losses = counted.pairs, work.losses()
+    done = len(losses["loss"])
+    columns = columns_of(worker.rank, worker.size, config.dim)
+    model = GloVeSlice(
+        len(counted.vocabulary), config.dim, columns, config=config.glove, seed=config.seed
+    )
+    if done:
+        model.load(_path(work, done, worker.rank))
+    sample = fixed_sample(blocks, size=SAMPLE_PAIRS_OF_RANKS, seed=config.seed)
+    dist.barrier()
+    with worker.events.phase(
+        "train", total=config.epochs * blocks.num_pairs, unit="pairs"
+    ) as phase:
+        phase.advance(done * blocks.num_pairs)
+        before = sent_bytes()
+        for epoch in range(done, config.epochs):
+            running_loss = model.train_epoch(
+                blocks, sum_over_ranks, epoch=epoch, advance=phase.advance
+            )
+            losses["running_loss"].append(running_loss)
+            losses["loss"].append(model.evaluate(sample, sum_over_ranks))
+            with phase.aside("save"):
+                model.save(_path(work, epoch + 1, worker.rank))
+                dist.barrier()  # all slices are there: now this epoch counts
+                if worker.rank == 0:
+                    work.epoch_done(losses)
+        phase.sent_bytes = sent_bytes() - before
+    dist.barrier()
+    return model.vectors()
+
+
+def _path(work: WorkFolder, epoch: int, rank: int) -> Path:
+    path = work.model_path(epoch)
+    return path.with_name(f"{path.name}.rank-{rank}")

@@ -1,0 +1,145 @@
+"""Word vectors as files: Arrow for ourselves, text for everyone else.
+
+Text is what GloVe's program writes, `word v1 v2 ...` a line; with a first line `num_words dim` it
+is word2vec's form. Either is read, and gensim's KeyedVectors reads both.
+"""
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from talka.errors import OutputError, TalkaError
+from talka.files import whole_file
+from talka.jobs.embeddings.vectors import Embeddings
+
+ARROW_NAME, TEXT_NAME = "vectors.arrow", "vectors.txt"
+
+
+class VectorFileError(TalkaError):
+    """Word vectors cannot be read.
+
+    >>> print(VectorFileError("here", "has neither vectors.arrow nor vectors.txt"))
+    cannot read word vectors: here has neither vectors.arrow nor vectors.txt.
+    """
+
+    exit_code = 2
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return f"cannot read word vectors: {self.path} {self.problem}."
+
+
+def write_vectors(embeddings: Embeddings, directory: Path, *, header: bool) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with (
+            whole_file(directory / TEXT_NAME) as text,
+            whole_file(directory / ARROW_NAME) as arrow,
+        ):
+            _write_text(text, embeddings, header=header)
+            _write_arrow(arrow, embeddings)
+    except OSError as error:
+        problem = f"failed ({error.strerror or error})"
+        raise OutputError(
+            str(directory), problem, "Give a folder that you may write to."
+        ) from error
+
+
+def _write_text(path: Path, embeddings: Embeddings, *, header: bool) -> None:
+    line = "%s" + " %.6f" * embeddings.dim + "\n"  # six decimals, as GloVe's program
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        if header:
+            file.write(f"{len(embeddings)} {embeddings.dim}\n")
+        for word, vector in zip(embeddings.words, embeddings.vectors, strict=True):
+            file.write(line % (word, *vector.tolist()))
+
+
+def _write_arrow(path: Path, embeddings: Embeddings) -> None:
+    counts = embeddings.counts
+    values = pa.array(embeddings.vectors.reshape(-1))
+    columns = {
+        "word": pa.array(embeddings.words, pa.string()),
+        "count": pa.nulls(len(embeddings), pa.int64()) if counts is None else pa.array(counts),
+        "vector": pa.FixedSizeListArray.from_arrays(values, embeddings.dim),
+    }
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    with pa.ipc.new_file(str(path), batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def read_vectors(directory: Path) -> Embeddings:
+    for name, read in ((ARROW_NAME, _read_arrow), (TEXT_NAME, _read_text)):
+        path = directory / name
+        if not path.is_file():
+            continue
+        try:
+            return read(path)
+        except OSError as error:
+            raise VectorFileError(str(path), f"failed ({error.strerror or error})") from error
+        except UnicodeDecodeError as error:
+            raise VectorFileError(str(path), "is not UTF-8 text") from error
+    if not directory.is_dir():
+        raise VectorFileError(str(directory), "is no folder")
+    raise VectorFileError(str(directory), f"has neither {ARROW_NAME} nor {TEXT_NAME}")
+
+
+def _read_arrow(path: Path) -> Embeddings:
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
+        words, lists = table["word"].to_pylist(), table["vector"]
+        dim = lists.type.list_size
+        chunks = [chunk.flatten().to_numpy().reshape(-1, dim) for chunk in lists.chunks]
+        vectors = np.concatenate(chunks) if chunks else np.empty((0, dim), np.float32)
+        counts = table["count"]
+        known = counts.null_count == 0 and len(counts) > 0
+    except (pa.ArrowInvalid, LookupError, AttributeError, ValueError) as error:
+        raise VectorFileError(str(path), f"is damaged or no file of vectors ({error})") from error
+    return Embeddings(words, vectors, counts=counts.to_numpy() if known else None)
+
+
+def _read_text(path: Path) -> Embeddings:
+    with path.open(encoding="utf-8", newline="\n") as file:  # other line ends may be inside words
+        first, second = file.readline(), file.readline()
+        begin = [line for line in (first, second) if line]
+        if _is_header(first, second):
+            begin = begin[1:]
+        words, vectors = _parse(path, itertools.chain(begin, file))
+    return Embeddings(words, vectors)
+
+
+def _fields(line: str) -> list[str]:
+    return line.rstrip(" \r\n").split(" ")
+
+
+def _is_header(first: str, second: str) -> bool:
+    """Two whole numbers, the second of which is how many values the next line has."""
+    fields = _fields(first)
+    return (
+        len(fields) == 2
+        and all(field.isdecimal() for field in fields)
+        and (not second or len(_fields(second)) == int(fields[1]) + 1)
+    )
+
+
+def _parse(path: Path, lines: Iterable[str]) -> tuple[list[str], NDArray[np.float32]]:
+    words: list[str] = []
+    rows: list[NDArray[np.float32]] = []
+    for number, line in enumerate(lines, start=1):
+        word, *values = _fields(line)
+        try:
+            row = np.array([float(value) for value in values], np.float32)
+        except ValueError as error:
+            raise VectorFileError(str(path), f"has a value in row {number}: {error}") from None
+        if not word or not values or (rows and len(row) != len(rows[0])):
+            wanted = f"{len(rows[0])} values" if rows else "a word and its values"
+            raise VectorFileError(str(path), f"must have {wanted} in row {number}")
+        words.append(word)
+        rows.append(row)
+    return words, np.stack(rows) if rows else np.empty((0, 0), np.float32)

@@ -1,0 +1,1 @@
+"""One model, many workers: built-in models, and later the rhythms of training together."""

@@ -1,0 +1,1 @@
+"""Models that come with the package, each in a folder of its own."""

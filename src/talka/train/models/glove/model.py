@@ -1,0 +1,169 @@
+"""GloVe: word vectors whose products are logarithms of counts (Pennington et al., 2014).
+
+    blocks -> shuffled visits -> batches -> threads, each: kernel call after kernel call
+
+Threads share the table without locks. One thread gives the same bits for the same seed.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.errors import InvalidValueError, SavedStateError
+from talka.train.models.glove.base import (
+    PAIR_DTYPE,
+    DivergedError,
+    GloVeConfig,
+    PairBlocks,
+    check_whole,
+)
+from talka.train.models.glove.loss import PairSample, weight
+from talka.train.models.glove.order import Visits, batches, shuffled, visits_of
+
+# Values that a kernel call trains: 250,000 pairs at 100 dimensions, 30 ms on a quiet core. Ctrl+C
+# is heard between two calls, and threads end an epoch about one call apart.
+CALL_VALUES = 25_000_000
+
+
+class GloVe:
+    """Word vectors by weighted least squares on log counts, with AdaGrad in float32.
+
+    >>> model = GloVe(3, 2, seed=1)
+    >>> model.vectors().shape
+    (3, 2)
+    """
+
+    def __init__(
+        self, num_words: int, dim: int, *, config: GloVeConfig | None = None, seed: int = 0
+    ) -> None:
+        check_whole("num_words", num_words, at_least=1)
+        check_whole("dim", dim, at_least=1)
+        check_whole("seed", seed, at_least=0)
+        from talka.train.models.glove.table import new_table
+
+        self.num_words, self.dim, self.seed = num_words, dim, seed
+        self.config = config or GloVeConfig()
+        self.epochs_done = 0
+        self._table = new_table(num_words, dim, seed=seed)
+
+    def train_epoch(
+        self,
+        blocks: PairBlocks,
+        *,
+        threads: int = 1,
+        epoch: int | None = None,
+        advance: Callable[[int], object] = lambda num_pairs: None,
+    ) -> float:
+        """Train on every pair once; gives the mean loss while doing so.
+
+        epoch
+            Number of this epoch, from 0; the order of pairs depends on it. The next one unless
+            given.
+        advance
+            Called from this thread with the number of pairs that were trained since the last call,
+            some ten times a second.
+        """
+        check_whole("threads", threads, at_least=1)
+        check_blocks(blocks, num_words=self.num_words)
+        epoch = self.epochs_done if epoch is None else epoch
+        visits = visits_of(blocks, visit_pairs=self.config.visit_pairs)
+        visits = shuffled(visits, seed=self.seed, epoch=epoch)
+        max_pairs = min(CALL_VALUES // self.dim, blocks.num_pairs // (4 * threads)) + 1
+        work = list(batches(visits, max_pairs=max_pairs))
+        train = self._kernel_call(blocks)
+        losses = []
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="glove")
+        try:
+            for batch, loss in zip(work, pool.map(train, work), strict=True):
+                self._check_loss(loss, epoch)
+                losses.append(loss)
+                advance(int((batch[:, 1] - batch[:, 0]).sum()))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        self.epochs_done = epoch + 1
+        return math.fsum(losses) / blocks.num_pairs
+
+    def _kernel_call(self, blocks: PairBlocks) -> Callable[[Visits], float]:
+        from talka.train.models.glove.kernels import Rates, train_visits
+        from talka.train.models.glove.table import num_lines
+
+        pairs = np.asarray(blocks.pairs).view(np.uint32).reshape(-1, 2)
+        pairs.flags.writeable = False  # mapped or not, one kernel
+        lines = (0,) * num_lines(self.dim)
+        rates = Rates.of(self.config)
+        return lambda visits: float(train_visits(self._table, lines, pairs, visits, rates))
+
+    def _check_loss(self, loss: float, epoch: int) -> None:
+        if loss < 0:
+            raise InvalidValueError("pairs", "a word number too large", f"below {self.num_words}")
+        if not math.isfinite(loss):
+            raise DivergedError(epoch, self.config.learning_rate)
+
+    def evaluate(self, sample: PairSample) -> float:
+        """Mean loss on a fixed sample: float64, one thread, the same bits every time."""
+        from talka.train.models.glove.kernels import sample_loss
+
+        for words in (sample.rows, sample.cols):
+            if len(words) == 0 or words.min() < 0 or words.max() >= self.num_words:
+                raise InvalidValueError("sample", words, f"words from 0 to {self.num_words - 1}")
+        counts = sample.counts.astype(np.float64)
+        weights = weight(counts, x_max=self.config.x_max, alpha=self.config.alpha)
+        cols = self.num_words + sample.cols
+        loss = float(sample_loss(self._table, sample.rows, cols, np.log(counts), weights))
+        if not math.isfinite(loss):
+            raise DivergedError(max(0, self.epochs_done - 1), self.config.learning_rate)
+        return loss / len(counts)
+
+    def vectors(self) -> NDArray[np.float32]:
+        """Word plus context vector of every word, as GloVe's own program gives them."""
+        words, contexts = self._table[: self.num_words], self._table[self.num_words :]
+        return words[:, 0, : self.dim] + contexts[:, 0, : self.dim]
+
+    def save(self, path: Path) -> None:
+        """Write all that training needs to go on, whole or not at all."""
+        from talka.train.models.glove.state import write_state
+
+        facts = {
+            "seed": self.seed,
+            "epochs_done": self.epochs_done,
+            "config": dataclasses.asdict(self.config),
+        }
+        write_state(path, self._table, dim=self.dim, facts=facts)
+
+    @classmethod
+    def load(cls, path: Path) -> "GloVe":
+        """A model as it was saved; with one thread it goes on bit for bit."""
+        from talka.train.models.glove.state import read_state
+
+        table, facts = read_state(path)
+        model = cls.__new__(cls)
+        model._table = table
+        model.num_words, model.dim = facts["num_words"], facts["dim"]
+        try:
+            model.seed, model.epochs_done = int(facts["seed"]), int(facts["epochs_done"])
+            model.config = GloVeConfig(**facts["config"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise SavedStateError(str(path), f"is no saved model ({error})") from error
+        return model
+
+
+def check_blocks(blocks: PairBlocks, *, num_words: int) -> None:
+    """Refuse blocks that would lead the kernel out of its arrays, or to nothing."""
+    start, stop = np.asarray(blocks.start), np.asarray(blocks.stop)
+    check_whole("num_pairs", blocks.num_pairs, at_least=1)
+    if blocks.num_words != num_words:
+        raise InvalidValueError("blocks.num_words", blocks.num_words, f"the model's, {num_words}")
+    if blocks.pairs.dtype != PAIR_DTYPE or not blocks.pairs.flags.c_contiguous:
+        raise InvalidValueError("blocks.pairs", blocks.pairs.dtype, f"one run of {PAIR_DTYPE}")
+    inside = np.all((start >= 0) & (start <= stop) & (stop <= len(blocks.pairs)))
+    covered = int((stop - start).sum())
+    if not inside or covered != blocks.num_pairs:
+        allowed = f"blocks inside of {len(blocks.pairs)} pairs, of together {blocks.num_pairs}"
+        raise InvalidValueError("blocks", f"{len(start)} blocks of {covered} pairs", allowed)
+    if np.any(blocks.row_block < 0) or np.any(blocks.col_block < 0):
+        raise InvalidValueError("blocks", "one with a negative number", "numbered from 0 on")

@@ -1,0 +1,157 @@
+"""Operation parallelism: each process holds a slice of the coordinates of all vectors.
+
+    batch of pairs -> partial products here -> summed over all ranks -> the same steps on every slice
+
+Only the partial products travel, 4 bytes a pair, whatever the dimension. A row of the table holds
+vector, bias and one (see `table.py`), so a slice is just some of its columns: the products of the
+slices add up to the product of the rows, and a step of one column needs no other column.
+
+Products of a batch are taken before any step of it, so one process with the same batches computes
+the same, up to the rounding of the sums.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.errors import SavedStateError
+from talka.network import Network, all_reduce
+from talka.train.models.glove.base import DivergedError, GloVeConfig, PairBlocks, check_whole
+from talka.train.models.glove.kernels import LANES, Rates, apply_steps, gather, partial_products
+from talka.train.models.glove.loss import PairSample, weight
+from talka.train.models.glove.order import shuffled, visits_of
+from talka.train.models.glove.state import read_state, write_state
+from talka.train.models.glove.table import Table, new_columns
+
+Sum = Callable[[NDArray[np.float32]], None]
+"""Replaces the array by its sum over all ranks, in place."""
+
+BATCH_PAIRS = 16_384
+"""Pairs whose products travel together: 64 kB, so that headers are 1% and waiting is bearable."""
+
+HEADER_BYTES = 576
+"""That gloo adds to one all-reduce, for each rank and each of the others (counted by the kernel)."""
+
+
+class Columns(NamedTuple):
+    """The columns of the table that a rank holds: those of the vector, then bias and one."""
+
+    start: int
+    stop: int
+
+
+def columns_of(rank: int, size: int, dim: int) -> Columns:
+    """Cut `dim + 2` columns into `size` shares that differ by at most one.
+
+    >>> [columns_of(rank, 3, 100) for rank in range(3)]
+    [Columns(start=0, stop=34), Columns(start=34, stop=68), Columns(start=68, stop=102)]
+    """
+    bounds = [share * (dim + 2) // size for share in range(size + 1)]
+    return Columns(bounds[rank], bounds[rank + 1])
+
+
+def predicted_bytes(num_pairs: int, num_rounds: int, network: Network) -> float:
+    """What all ranks together send for the products of so many pairs, once each."""
+    num_workers = network.num_workers
+    headers = num_rounds * num_workers * (num_workers - 1) * HEADER_BYTES
+    return all_reduce(network, 4 * num_pairs).total_bytes + headers
+
+
+class GloVeSlice:
+    """One rank's share of a GloVe model."""
+
+    def __init__(
+        self,
+        num_words: int,
+        dim: int,
+        columns: Columns,
+        *,
+        config: GloVeConfig,
+        seed: int,
+        batch_pairs: int = BATCH_PAIRS,
+    ) -> None:
+        check_whole("batch_pairs", batch_pairs, at_least=config.visit_pairs)
+        self.num_words, self.dim, self.columns = num_words, dim, columns
+        self.config, self.seed, self._batch_pairs = config, seed, batch_pairs
+        self._table: Table = new_columns(num_words, dim, columns.start, columns.stop, seed=seed)
+        self._lines = (0,) * (self._table.shape[2] // LANES)
+
+    def train_epoch(
+        self,
+        blocks: PairBlocks,
+        sum_over_ranks: Sum,
+        *,
+        epoch: int,
+        advance: Callable[[int], object] = lambda num_pairs: None,
+    ) -> float:
+        """Train on every pair once; gives the mean loss while doing so, the same on every rank."""
+        losses = []
+        for rows, cols, logs, weights in self._batches(blocks, epoch):
+            products = np.empty(len(rows), np.float32)
+            partial_products(self._table, self._lines, rows, cols, products)
+            sum_over_ranks(products)
+            errors = products - logs
+            slopes = weights * errors
+            loss = 0.5 * float(np.dot(slopes.astype(np.float64), errors))
+            if not math.isfinite(loss):
+                raise DivergedError(epoch, self.config.learning_rate)
+            losses.append(loss)
+            slopes *= np.float32(self.config.learning_rate)
+            apply_steps(self._table, self._lines, rows, cols, slopes)
+            advance(len(rows))
+        return math.fsum(losses) / blocks.num_pairs
+
+    def evaluate(self, sample: PairSample, sum_over_ranks: Sum) -> float:
+        """Mean loss on a fixed sample."""
+        losses = []
+        for start in range(0, len(sample.rows), BATCH_PAIRS):
+            part = slice(start, start + BATCH_PAIRS)
+            rows = sample.rows[part].astype(np.uint64)
+            cols = (self.num_words + sample.cols[part]).astype(np.uint64)
+            products = np.empty(len(rows), np.float32)
+            partial_products(self._table, self._lines, rows, cols, products)
+            sum_over_ranks(products)
+            counts = sample.counts[part].astype(np.float64)
+            weights = weight(counts, x_max=self.config.x_max, alpha=self.config.alpha)
+            losses.append(float(0.5 * np.sum(weights * (products - np.log(counts)) ** 2)))
+        return math.fsum(losses) / len(sample.rows)
+
+    def vectors(self) -> NDArray[np.float32]:
+        """Word plus context vectors, as far as this rank holds their coordinates."""
+        width = max(0, min(self.columns.stop, self.dim) - self.columns.start)
+        words, contexts = self._table[: self.num_words], self._table[self.num_words :]
+        return words[:, 0, :width] + contexts[:, 0, :width]
+
+    def save(self, path: Path) -> None:
+        """Write this slice, whole or not at all."""
+        facts = {"columns": list(self.columns), "of": self.dim}
+        write_state(path, self._table, dim=self.columns.stop - self.columns.start - 2, facts=facts)
+
+    def load(self, path: Path) -> None:
+        """Go on from a slice that was saved."""
+        table, facts = read_state(path)
+        if facts.get("columns") != list(self.columns) or facts.get("of") != self.dim:
+            raise SavedStateError(str(path), "holds other coordinates: use as many workers as then")
+        self._table = table
+
+    def _batches(self, blocks: PairBlocks, epoch: int) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Rows, columns, logarithms and weights of whole visits; valid until the next."""
+        visits = visits_of(blocks, visit_pairs=self.config.visit_pairs)
+        visits = shuffled(visits, seed=self.seed, epoch=epoch)
+        pairs = np.asarray(blocks.pairs).view(np.uint32).reshape(-1, 2)
+        pairs.flags.writeable = False
+        rates = Rates.of(self.config)
+        buffers = (
+            np.empty(self._batch_pairs, np.uint64),
+            np.empty(self._batch_pairs, np.uint64),
+            np.empty(self._batch_pairs, np.float32),
+            np.empty(self._batch_pairs, np.float32),
+        )
+        visit = 0
+        while visit < len(visits):
+            visit, count = gather(pairs, visits, visit, rates, np.uint64(self.num_words), buffers)
+            yield tuple(buffer[:count] for buffer in buffers)  # type: ignore[misc]  # four of them
