@@ -46,8 +46,7 @@ def test_an_unknown_command_and_a_missing_one_are_usage_errors():
         (["report", "/tmp"], "so it is no run"),
         (["explain", "collectives", "--workers", "0"], "--workers is '0'"),
         (["explain", "collectives", "--rate", "fast"], "--rate is 'fast'"),
-        (["demo", "--engine", "mars"], "--engine is 'mars', but must be embedded, ray or"),
-        (["demo", "--engine", "ray://127.0.0.1:1"], "nobody answers"),
+        (["demo", "--epochs", "0"], "--epochs is 0"),
         (["demo", "--runs", "/dev/null/runs"], "cannot be written"),
     ],
 )
@@ -59,23 +58,31 @@ def test_bad_input_is_one_or_two_lines_and_an_exit_code(arguments, says, tmp_pat
     assert len(done.stderr.splitlines()) <= 2
 
 
+@pytest.mark.slow
 def test_the_demo_explains_runs_and_reports(tmp_path):
-    done = talka("demo", "--format", "json", cwd=tmp_path)
+    done = talka("demo", "--epochs", "3", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "quiet when output is no terminal"
     said = json.loads(done.stdout)
-    assert said["result"]["most_frequent"][0]["word"] == "the"
+    assert len(said["neighbours"]) >= 10
+    assert len(said["loss"]) == 3
     assert (tmp_path / said["report"]).is_file()
+    assert (tmp_path / said["vectors"] / "vectors.txt").is_file()
     record = read_run(tmp_path / said["run"])
     assert record.status == "done"
     parts = {row.part: row for row in record.comparisons()}
-    assert set(parts) == {"count", "merge"}
-    assert all(row.predicted and row.measured for row in parts.values())
+    predicted = {"corpus", "vocabulary", "cooccurrence", "train", "slices"}
+    assert predicted == {part for part, row in parts.items() if row.predicted}
+    assert all(parts[part].measured for part in predicted)
+    for part in ("corpus", "slices"):
+        sent = parts[part].measured.sent_bytes
+        assert sent == pytest.approx(parts[part].predicted.sent_bytes, rel=0.3)
 
 
 def test_the_demo_can_stop_after_explaining(tmp_path):
     done = talka("demo", "--explain", "--format", "json", cwd=tmp_path)
-    assert [row["part"] for row in json.loads(done.stdout)] == ["count", "merge"]
+    parts = ["corpus", "vocabulary", "cooccurrence", "train", "slices"]
+    assert [row["part"] for row in json.loads(done.stdout)] == parts
     assert list(tmp_path.iterdir()) == []
 
 

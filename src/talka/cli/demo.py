@@ -1,21 +1,22 @@
-"""Count the words of the documentation that came with the installed Python packages.
+"""Word vectors from the documentation that came with the installed Python packages.
 
-No download, nothing to prepare: it shows how every job goes. First what it will cost, then the run
-with its progress, then what it did cost beside the prediction, and a page to look at.
+No download, nothing to prepare, about a minute. It shows how every job goes: first what it will
+cost, then the run with its progress, then what it did cost beside the prediction, and a page to
+look at.
 """
 
 import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from talka.cli.engines import add_engine_argument, open_engine
-
-HELP = "a small job on this machine: explain, run, report"
+HELP = "word vectors from the documentation on this machine, about a minute"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_engine_argument(parser)
     parser.add_argument("--explain", action="store_true", help="say what it would cost and stop")
+    parser.add_argument(
+        "--epochs", type=int, metavar="N", default=60, help="passes over all pairs (default: %(default)s)"
+    )  # fmt: skip
     parser.add_argument(
         "--runs", type=Path, default=Path("runs"), metavar="DIR", help="default: %(default)s"
     )
@@ -28,10 +29,11 @@ def run(args: argparse.Namespace) -> int:
     from talka.cli.costs import print_comparisons, print_predicted
     from talka.cli.tables import print_json, print_table
     from talka.jobs.base import execute
-    from talka.jobs.word_counts import WordCounts, summary
+    from talka.jobs.demo import Demo
     from talka.report import write_report
+    from talka.units import format_count
 
-    job = WordCounts(lambda events: open_engine(args.engine, events))
+    job = Demo(epochs=args.epochs)
     predicted = job.explain()
     if args.format == "text":
         print_predicted(predicted)
@@ -40,12 +42,18 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         return 0
     finished = execute(job, predicted, root=args.runs)
+    result = finished.result
     page = write_report(finished.dir)
     if args.format == "json":
-        print_json({"result": finished.result, "run": str(finished.dir), "report": str(page)})
+        print_json({**result, "run": str(finished.dir), "report": str(page)})
         return 0
-    print_table(finished.result["most_frequent"], title="\nMost frequent words", right=("count",))
-    print(f"{summary(finished.result)}\n")
+    rows = [
+        {"word": word, "stands near": ", ".join(near)}
+        for word, near in result["neighbours"].items()
+    ]
+    words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
+    print_table(rows, title=f"\n{words} words, {pairs} pairs")
+    print()
     print_comparisons(finished.comparisons)
-    print(f"\nopen {page}")
+    print(f"\nask more   talka similar {result['vectors']} WORD\nopen       {page}")
     return 0

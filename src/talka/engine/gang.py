@@ -24,7 +24,7 @@ from talka.engine.lifeline import end_group
 from talka.engine.processes import Child, WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
-from talka.events import PhaseAdvanced, Stream
+from talka.events import EVENTS, Stream
 
 # After the first sign of failure: others may still tell that they died first.
 GRACE_S = 0.5
@@ -183,8 +183,8 @@ class _Gang:
             for child in self._children:
                 with contextlib.suppress(WorkerDied):
                     child.send(frame)
-        elif "advanced" in frame:
-            self._events.tell(PhaseAdvanced(*frame["advanced"]))
+        elif "event" in frame:
+            self._events.tell(EVENTS[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
             problem = Problem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"

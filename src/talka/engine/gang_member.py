@@ -1,5 +1,6 @@
 """A rank of a local gang: `python -m talka.engine.gang_member CHANNEL DRIVER`."""
 
+import dataclasses
 import socket
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ from talka.engine.calls import Caught, explain
 from talka.engine.gang import GangWorker, encoded, join_store, open_store
 from talka.engine.shipping import unship
 from talka.engine.worker_main import open_channel
-from talka.events import Event, PhaseAdvanced, Stream
+from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream
+
+_SHOWN = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
 
 
 def main() -> None:
@@ -46,8 +49,9 @@ def main() -> None:
 
 def _show(event: Event, channel: socket.socket, rank: int) -> None:
     """How far rank 0 is goes to the driver's progress bar; all ranks do the same work."""
-    if rank == 0 and isinstance(event, PhaseAdvanced):
-        wire.send(channel, {"advanced": [event.part, event.done]})
+    if rank == 0 and isinstance(event, _SHOWN):
+        fields = [getattr(event, field.name) for field in dataclasses.fields(event)]
+        wire.send(channel, {"event": type(event).__name__, "fields": fields})
 
 
 def _stream(hello: dict[str, Any]) -> Stream:

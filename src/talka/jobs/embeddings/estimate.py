@@ -48,16 +48,23 @@ class Estimate(NamedTuple):
     memory_bytes: float
 
 
-def estimate(config: EmbedConfig, reader: TextReader) -> Estimate | None:
-    """Count a sample of the corpus; None where nothing can be said (standard input, no words)."""
-    if reader.total_bytes is None:
+def estimate(
+    config: EmbedConfig, reader: TextReader, *, total_bytes: int | None = None
+) -> Estimate | None:
+    """Count a sample of the corpus; None where nothing can be said (standard input, no words).
+
+    total_bytes
+        Of the whole corpus as it lies on disk, where the reader has only a part of it.
+    """
+    total_bytes = reader.total_bytes if total_bytes is None else total_bytes
+    if total_bytes is None:
         return None
     try:
         half = _count(config, reader, SAMPLE_BYTES // 2)  # and all that is compiled or cached once
         whole = _count(config, reader, SAMPLE_BYTES)
     except NothingToLearnError:
         return None
-    growth = max(1.0, reader.total_bytes / max(1, whole.disk_bytes))
+    growth = max(1.0, total_bytes / max(1, whole.disk_bytes))
     doublings = math.log2(growth)
     is_all = half.num_tokens == whole.num_tokens or growth < 1.01
     num_words, num_pairs = float(len(whole.corpus.vocabulary)), float(whole.pairs.num_pairs)

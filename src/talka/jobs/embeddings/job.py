@@ -129,9 +129,7 @@ class Embed:
         config = self._config
         if config.parallel == "dimensions":
             with Embedded(events=events) as engine:
-                vectors, losses = train_slices(
-                    engine, config, work, num_pairs=counted.pairs.num_pairs, events=events
-                )
+                vectors, losses = train_slices(engine, config, work)
         else:
             model, losses = self._train_threads(work, counted, events)
             vectors = model.vectors()
@@ -156,7 +154,7 @@ class Embed:
                     blocks, threads=config.threads, epoch=epoch, advance=phase.advance
                 )
                 with phase.aside("evaluate"):
-                    loss = model.evaluate(sample)
+                    loss = model.evaluate(sample, threads=config.threads)
                 losses["running_loss"].append(running_loss)
                 losses["loss"].append(loss)
                 with phase.aside("save"):

@@ -20,26 +20,28 @@ def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicte
         return [Predicted(part, None, None, reason) for part in ("cooccurrence", "train")]
     tokens, pairs = format_count(expected.num_tokens), format_count(expected.num_pairs)
     counted = f"{tokens} words, {format_count(expected.num_words)} different ones kept"
+    threads = f"{config.threads} threads"
+    rate = expected.train_pairs_per_s
     return [
-        Predicted("vocabulary", None, expected.scan_s, f"{counted}, {config.threads} threads"),
-        Predicted(
-            "cooccurrence", None, expected.count_s, f"{pairs} pairs, {config.threads} threads"
-        ),
-        _training(config, expected, pairs),
+        Predicted("vocabulary", None, expected.scan_s, f"{counted}, {threads}"),
+        Predicted("cooccurrence", None, expected.count_s, f"{pairs} pairs, {threads}"),
+        training_cost(config, expected.num_pairs, pairs_per_s=rate),
     ]
 
 
-def _training(config: EmbedConfig, expected: Estimate, pairs: str) -> Predicted:
-    total = config.epochs * expected.num_pairs
-    rate = expected.train_pairs_per_s
+def training_cost(
+    config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, part: str = "train"
+) -> Predicted:
+    """What it takes to train on so many pairs, at the speed of threads that share one model."""
+    total = config.epochs * num_pairs
+    pairs = f"{config.epochs} epochs of {format_count(num_pairs)}"
     if config.parallel == "threads":
-        reason = f"{config.epochs} epochs of {pairs} pairs at {format_count(rate)} a second"
-        return Predicted("train", None, total / rate, reason)
+        reason = f"{pairs} pairs at {format_count(pairs_per_s)} a second"
+        return Predicted(part, None, total / pairs_per_s, reason)
     workers = config.workers
-    network = Network.equal(LOOPBACK, workers)
     products = round(total) + config.epochs * SAMPLE_PAIRS_OF_RANKS
     num_rounds = math.ceil(products / BATCH_PAIRS)
-    sent = predicted_bytes(products, num_rounds, network)
-    rounds_s = num_rounds * _ROUND_S if workers > 1 else 0.0
-    reason = f"{config.epochs} epochs of {pairs} products of 4 bytes, summed over {workers} workers"
-    return Predicted("train", sent, total / rate + rounds_s, reason)
+    sent = predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers))
+    seconds = total / pairs_per_s + (num_rounds * _ROUND_S if workers > 1 else 0.0)
+    reason = f"{pairs} products of 4 bytes, summed over {workers} workers {num_rounds} times"
+    return Predicted(part, sent, seconds, reason)

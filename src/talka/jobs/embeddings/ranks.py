@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from talka.data.text import load_counted
 from talka.engine import Engine, GangWorker
 from talka.engine.traffic import sent_bytes
-from talka.events import Stream
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.predictions import SAMPLE_PAIRS_OF_RANKS
 from talka.jobs.embeddings.work import WorkFolder
@@ -17,17 +16,21 @@ from talka.train.models.glove.slices import GloVeSlice, columns_of
 
 
 def train_slices(
-    engine: Engine, config: EmbedConfig, work: WorkFolder, *, num_pairs: int, events: Stream
+    engine: Engine,
+    config: EmbedConfig,
+    work: WorkFolder,
+    *,
+    part: str = "train",
 ) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
-    """Vectors and losses, trained by `config.workers` processes."""
-    total = config.epochs * num_pairs
-    with events.phase("train", total=total, unit="pairs"):
-        results = engine.gang(_main, config, work, size=config.workers)
+    """Vectors and losses, trained by `config.workers` processes on the pairs saved in `work`."""
+    results = engine.gang(_main, config, work, part, size=config.workers)
     losses: dict[str, list[float]] = work.losses()
     return np.hstack(results), losses
 
 
-def _main(worker: GangWorker, config: EmbedConfig, work: WorkFolder) -> NDArray[np.float32]:
+def _main(
+    worker: GangWorker, config: EmbedConfig, work: WorkFolder, part: str
+) -> NDArray[np.float32]:
     import torch
     import torch.distributed as dist
 
@@ -45,9 +48,7 @@ def _main(worker: GangWorker, config: EmbedConfig, work: WorkFolder) -> NDArray[
         model.load(_path(work, done, worker.rank))
     sample = fixed_sample(blocks, size=SAMPLE_PAIRS_OF_RANKS, seed=config.seed)
     dist.barrier()
-    with worker.events.phase(
-        "train", total=config.epochs * blocks.num_pairs, unit="pairs"
-    ) as phase:
+    with worker.events.phase(part, total=config.epochs * blocks.num_pairs, unit="pairs") as phase:
         phase.advance(done * blocks.num_pairs)
         before = sent_bytes()
         for epoch in range(done, config.epochs):

@@ -1,0 +1,138 @@
+"""The demo: words of the installed packages' documentation become vectors.
+
+documentation -> text (worker processes) -> embeddings (threads) -> neighbours
+                                         -> a short run in slices (processes): bytes on a wire
+"""
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from talka.data.text import TextReader, count_pairs, save_counted, scan_corpus
+from talka.engine import Embedded, Engine
+from talka.events import Phase, Predicted, Stream
+from talka.jobs.documentation import documentation_files, documentation_in, in_shares
+from talka.jobs.embeddings import Embeddings
+from talka.jobs.embeddings.config import EmbedConfig, TextConfig
+from talka.jobs.embeddings.estimate import estimate
+from talka.jobs.embeddings.job import Embed, peak_memory_bytes
+from talka.jobs.embeddings.predictions import predictions, training_cost
+from talka.jobs.embeddings.ranks import train_slices
+from talka.jobs.embeddings.work import WorkFolder
+from talka.train.models.glove import GloVeConfig
+from talka.units import format_bytes
+
+# Frequent in what every installation brings: numpy, torch, sympy, plotly, networkx.
+WORDS = (
+    "array", "matrix", "integer", "string", "file", "exception",
+    "graph", "gradient", "tensor", "axis", "memory", "thread",
+)  # fmt: skip
+EPOCHS = 60
+NUM_SHARES = 64
+_SAMPLE_STEP = 4  # every fourth file says what all will cost
+_SLICED_BYTES = 3_000_000
+_SLICED_EPOCHS = 2
+
+
+class Demo:
+    """A job that needs nothing of yours; see `talka.jobs.base.Job`."""
+
+    name = "demo"
+
+    def __init__(self, *, epochs: int = EPOCHS) -> None:
+        self._files = documentation_files()
+        self._epochs = epochs
+        self.config = {"num_files": len(self._files), **self._embed("").resolved()}
+
+    def explain(self) -> list[Predicted]:
+        """Collect, count and train on every fourth file, and scale that up."""
+        sample = self._files[::_SAMPLE_STEP]
+        total_bytes, sample_bytes = _size(self._files), _size(sample)
+        with TemporaryDirectory(prefix="talka-") as folder:
+            corpus = Path(folder) / "sample.txt"
+            start = time.perf_counter()
+            corpus.write_text(documentation_in([str(file) for file in sample]), encoding="utf-8")
+            seconds = time.perf_counter() - start
+            growth = total_bytes / sample_bytes
+            text_bytes = round(corpus.stat().st_size * growth)
+            config = self._embed(str(corpus))
+            expected = estimate(config, TextReader([str(corpus)]), total_bytes=text_bytes)
+            num_sliced = _count_sliced(config, corpus, Path(folder) / "pairs")
+        workers = os.cpu_count() or 1
+        reason = f"{format_bytes(total_bytes)} of source read by {workers} workers"
+        rate = 1.0 if expected is None else expected.train_pairs_per_s
+        return [
+            Predicted("corpus", float(text_bytes), seconds * growth / workers, reason),
+            *predictions(config, expected),
+            training_cost(_in_slices(config), num_sliced, pairs_per_s=rate, part="slices"),
+        ]
+
+    def run(self, events: Stream) -> dict[str, Any]:
+        assert events.dir is not None, "a job runs in a run directory"
+        vectors = events.dir / "vectors"
+        with TemporaryDirectory(prefix="talka-") as folder, Embedded(events=events) as engine:
+            corpus = Path(folder) / "documentation.txt"
+            with events.phase("corpus", total=NUM_SHARES, unit="shares") as phase:
+                self._collect(engine, corpus, phase)
+            config = self._embed(str(corpus))
+            result = Embed(config, vectors).run(events)
+            _train_in_slices(engine, _in_slices(config), corpus, Path(folder))
+        embeddings = Embeddings.load(vectors)
+        return {
+            **result,
+            "peak_memory_bytes": peak_memory_bytes(),
+            "neighbours": {
+                word: [near.word for near in embeddings.similar(word, 6)]
+                for word in WORDS
+                if word in embeddings
+            },
+            "vectors": str(vectors),
+        }
+
+    def _embed(self, corpus: str) -> EmbedConfig:
+        # A small and repetitive corpus: rare words would be noise, and few counts reach 100.
+        text = TextConfig(corpus=(corpus,), min_count=25)
+        return EmbedConfig(text=text, epochs=self._epochs, glove=GloVeConfig(x_max=10.0))
+
+    def _collect(self, engine: Engine, corpus: Path, phase: Phase) -> None:
+        """Text of all files, read by worker processes, written in order."""
+        shares = in_shares(self._files, NUM_SHARES)
+        texts = [engine.submit(documentation_in, share, python=True)[0] for share in shares]
+        sent_bytes = 0
+        with corpus.open("w", encoding="utf-8") as file:
+            for ref in texts:
+                sent_bytes += file.write(engine.fetch(ref) + "\n")
+                engine.release(ref)
+                phase.advance()
+        phase.sent_bytes = sent_bytes
+
+
+def _in_slices(config: EmbedConfig) -> EmbedConfig:
+    return dataclasses.replace(config, parallel="dimensions", workers=2, epochs=_SLICED_EPOCHS)
+
+
+def _train_in_slices(engine: Engine, config: EmbedConfig, corpus: Path, folder: Path) -> None:
+    """A short run with half of every vector in each of two processes."""
+    work = WorkFolder(folder / "sliced", config.resolved(), resume=False, force=False)
+    work.open()
+    _count_sliced(config, corpus, work.pairs_dir)
+    train_slices(engine, config, work, part="slices")
+
+
+def _count_sliced(config: EmbedConfig, corpus: Path, folder: Path) -> int:
+    """Count and save the pairs of the beginning of the corpus."""
+    beginning = corpus.with_name("beginning.txt")
+    with corpus.open("rb") as file:
+        beginning.write_bytes(file.read(_SLICED_BYTES).rpartition(b"\n")[0])
+    text = config.text
+    counted = scan_corpus([beginning], tokenizer=text.tokenizer, min_count=text.min_count)
+    pairs = count_pairs(counted, text.pairs)
+    save_counted(folder, counted.vocabulary, pairs, about={})
+    return pairs.num_pairs
+
+
+def _size(files: list[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
