@@ -11,13 +11,16 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import statistics
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness import arguments, interleaved, publish, spread
 from talka.engine import Embedded
+from talka.events import Stream
 
 PRESETS = {
     "smoke": {"tasks": 2_000, "repeats": 2, "sizes": [10**6, 10**7], "gangs": 1},
@@ -168,6 +171,32 @@ def transfers(peers, num_bytes, repeats):
     ]
 
 
+def event_costs(count, repeats):
+    """Empty native tasks with and without a run directory: the dearest case for events."""
+    with tempfile.TemporaryDirectory() as folder:
+        stream = Stream(Path(folder) / "events.jsonl")
+        with Embedded(events=stream) as writing, Embedded() as silent:
+
+            def run(engine):
+                refs = [engine.submit(nothing)[0] for _ in range(count)]
+                engine.wait(refs)
+                engine.release(refs)
+
+            candidates = {"with events": lambda: run(writing), "without": lambda: run(silent)}
+            for warm_up in candidates.values():
+                warm_up()
+            seconds = interleaved(candidates, repeats=4 * repeats)
+        num_bytes = (Path(folder) / "events.jsonl").stat().st_size
+    least = {name: min(times) for name, times in seconds.items()}
+    return [
+        {
+            "events cost": f"{100 * (least['with events'] / least['without'] - 1):+.1f}%",
+            "best of": 4 * repeats,
+            "bytes written a task": f"{num_bytes / count / (4 * repeats + 1):.2f}",
+        }
+    ]
+
+
 def gang_starts(peers, repeats):
     """Start two ranks, import torch, form a process group, end them."""
 
@@ -218,6 +247,9 @@ def main():
         peers = Peers(stack)
         title = f"Empty tasks, {preset['tasks']:,} submitted at once"
         tables[title] = task_rates(peers, preset["tasks"], preset["repeats"])
+        tables["Cost of writing events, empty native tasks"] = event_costs(
+            preset["tasks"], preset["repeats"]
+        )
         for num_bytes in preset["sizes"]:
             title = f"A table of {num_bytes / 1e6:,.0f} MB summed in a worker process"
             tables[title] = transfers(peers, num_bytes, preset["repeats"])

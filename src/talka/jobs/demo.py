@@ -7,6 +7,7 @@ documentation -> text (worker processes) -> embeddings (threads) -> neighbours
 import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,7 +34,7 @@ WORDS = (
 EPOCHS = 60
 NUM_SHARES = 64
 _SAMPLE_STEP = 4  # every fourth file says what all will cost
-_SLICED_BYTES = 3_000_000
+_NUM_SLICED_SHARES = 8  # the run in slices has the first of so many
 _SLICED_EPOCHS = 2
 
 
@@ -60,7 +61,7 @@ class Demo:
             text_bytes = round(corpus.stat().st_size * growth)
             config = self._embed(str(corpus))
             expected = estimate(config, TextReader([str(corpus)]), total_bytes=text_bytes)
-            num_sliced = _count_sliced(config, corpus, Path(folder) / "pairs")
+            num_sliced = _count_sliced(config, self._files, Path(folder))
         workers = os.cpu_count() or 1
         reason = f"{format_bytes(total_bytes)} of source read by {workers} workers"
         rate = 1.0 if expected is None else expected.train_pairs_per_s
@@ -79,7 +80,7 @@ class Demo:
                 self._collect(engine, corpus, phase)
             config = self._embed(str(corpus))
             result = Embed(config, vectors).run(events)
-            _train_in_slices(engine, _in_slices(config), corpus, Path(folder))
+            _train_in_slices(engine, _in_slices(config), self._files, Path(folder))
         embeddings = Embeddings.load(vectors)
         return {
             **result,
@@ -114,25 +115,27 @@ def _in_slices(config: EmbedConfig) -> EmbedConfig:
     return dataclasses.replace(config, parallel="dimensions", workers=2, epochs=_SLICED_EPOCHS)
 
 
-def _train_in_slices(engine: Engine, config: EmbedConfig, corpus: Path, folder: Path) -> None:
+def _train_in_slices(
+    engine: Engine, config: EmbedConfig, files: Sequence[Path], folder: Path
+) -> None:
     """A short run with half of every vector in each of two processes."""
     work = WorkFolder(folder / "sliced", config.resolved(), resume=False, force=False)
     work.open()
-    _count_sliced(config, corpus, work.pairs_dir)
+    _count_sliced(config, files, work.path)
     train_slices(engine, config, work, part="slices")
 
 
-def _count_sliced(config: EmbedConfig, corpus: Path, folder: Path) -> int:
-    """Count and save the pairs of the beginning of the corpus."""
-    beginning = corpus.with_name("beginning.txt")
-    with corpus.open("rb") as file:
-        beginning.write_bytes(file.read(_SLICED_BYTES).rpartition(b"\n")[0])
+def _count_sliced(config: EmbedConfig, files: Sequence[Path], folder: Path) -> int:
+    """Count the pairs of the first files' documentation, and save them in `folder`."""
+    beginning = folder / "beginning.txt"
+    [first, *_] = in_shares(files, _NUM_SLICED_SHARES)
+    beginning.write_text(documentation_in(first), encoding="utf-8")
     text = config.text
     counted = scan_corpus([beginning], tokenizer=text.tokenizer, min_count=text.min_count)
     pairs = count_pairs(counted, text.pairs)
-    save_counted(folder, counted.vocabulary, pairs, about={})
+    save_counted(folder / "pairs", counted.vocabulary, pairs, about={})
     return pairs.num_pairs
 
 
-def _size(files: list[Path]) -> int:
+def _size(files: Sequence[Path]) -> int:
     return sum(file.stat().st_size for file in files)

@@ -6,6 +6,7 @@ What is counted, and each epoch, is saved in DIR.unfinished, so that `resume` go
 """
 
 import json
+import math
 import resource
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +32,8 @@ from talka.jobs.embeddings.vectors import Embeddings
 from talka.jobs.embeddings.work import WorkFolder
 from talka.train.models.glove import GloVe, fixed_sample
 
-SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch
+MAX_SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch
+SAMPLE_SHARE = 0.05  # of all pairs, so that evaluating stays a small part of training
 
 
 class Embed:
@@ -146,7 +148,8 @@ class Embed:
         else:
             num_words = len(counted.vocabulary)
             model = GloVe(num_words, config.dim, config=config.glove, seed=config.seed)
-        sample = fixed_sample(blocks, size=SAMPLE_PAIRS, seed=config.seed)
+        size = min(MAX_SAMPLE_PAIRS, math.ceil(SAMPLE_SHARE * blocks.num_pairs))
+        sample = fixed_sample(blocks, size=size, seed=config.seed)
         total = max(0, config.epochs - done) * blocks.num_pairs
         with events.phase("train", total=total, unit="pairs") as phase:
             for epoch in range(done, config.epochs):

@@ -39,7 +39,7 @@ def training_cost(
         reason = f"{pairs} pairs at {format_count(pairs_per_s)} a second"
         return Predicted(part, None, total / pairs_per_s, reason)
     workers = config.workers
-    products = round(total) + config.epochs * SAMPLE_PAIRS_OF_RANKS
+    products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
     sent = predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers))
     seconds = total / pairs_per_s + (num_rounds * _ROUND_S if workers > 1 else 0.0)

@@ -46,6 +46,7 @@ def _main(
     )
     if done:
         model.load(_path(work, done, worker.rank))
+    model.compile()
     sample = fixed_sample(blocks, size=SAMPLE_PAIRS_OF_RANKS, seed=config.seed)
     dist.barrier()
     with worker.events.phase(part, total=config.epochs * blocks.num_pairs, unit="pairs") as phase:

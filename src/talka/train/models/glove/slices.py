@@ -105,6 +105,16 @@ class GloVeSlice:
             advance(len(rows))
         return math.fsum(losses) / blocks.num_pairs
 
+    def compile(self) -> None:
+        """Bring the kernels into memory, so that the first batch does not wait for them."""
+        empty, none = np.empty(0, np.uint64), np.empty(0, np.float32)
+        partial_products(self._table, self._lines, empty, empty, none)
+        apply_steps(self._table, self._lines, empty, empty, none)
+        visits, pairs = np.empty((0, 4), np.int64), np.empty((0, 2), np.uint32)
+        pairs.flags.writeable = False
+        buffers = (empty, empty.copy(), none, none.copy())
+        gather(pairs, visits, 0, Rates.of(self.config), np.uint64(self.num_words), buffers)
+
     def evaluate(self, sample: PairSample, sum_over_ranks: Sum) -> float:
         """Mean loss on a fixed sample."""
         losses = []
