@@ -1,4 +1,4 @@
-"""Output files appear whole or not at all: write beside, then rename."""
+"""Files that are whole or not there at all, and files that nobody can leave behind."""
 
 import contextlib
 import os
@@ -33,3 +33,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 def write_whole(path: Path, text: str) -> None:
     with whole_file(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def unnamed_file(folder: Path) -> int:
+    """Descriptor of a new file without a name: it is gone with its last descriptor or mapping."""
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        return os.dup(file.fileno())

@@ -60,6 +60,11 @@ class Task:
         return [argument.id for argument in self.arguments if type(argument) is Ref]
 
     @property
+    def constants(self) -> list[tuple[int, Any]]:
+        """What is fixed about the arguments, and where it stands among them."""
+        return [(i, given) for i, given in enumerate(self.arguments) if type(given) is not Ref]
+
+    @property
     def label(self) -> str:
         return f"{self.name!r} ({self.id})"
 

@@ -105,9 +105,7 @@ class Embedded(Driver):
     def _prepare(self, task: Task) -> None:
         if not task.python:
             return
-        constants = [
-            (i, value) for i, value in enumerate(task.arguments) if not isinstance(value, Ref)
-        ]
+        constants = task.constants
         function = ship(task.function)
         if len(self._shipped) > _MAX_SHIPPED:
             self._shipped.clear()

@@ -25,7 +25,6 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from talka.engine.base import Ref
 from talka.engine.calls import Caught, Problem, explain
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.gang import check_size
@@ -96,9 +95,7 @@ class OnRay(Driver):
     # What the driver asks for.
 
     def _prepare(self, task: Task) -> None:
-        constants = [
-            (i, value) for i, value in enumerate(task.arguments) if not isinstance(value, Ref)
-        ]
+        constants = task.constants
         function: Any = ship(task.function)
         if len(function) > _INLINE_FUNCTION_BYTES:
             if function not in self._functions:

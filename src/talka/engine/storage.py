@@ -9,7 +9,6 @@ import ast
 import json
 import mmap
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from talka.errors import NotStorableError
+from talka.files import unnamed_file
 
 _KIND: Final = b"talka"  # the key in the schema's metadata that says what the file holds
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(unify_dictionaries=True)
@@ -128,20 +128,16 @@ def in_shared_memory(value: Any) -> File:
 
 def on_disk(value: Any, folder: Path) -> File:
     """Write to an unnamed file in `folder`; OSError when the disk is full."""
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-        descriptor = os.dup(file.fileno())
-    return _into(descriptor, value, on_disk=True)
+    return _into(unnamed_file(folder), value, on_disk=True)
 
 
 def moved_to_disk(file: File, folder: Path) -> File:
     """A copy on disk of a file in shared memory."""
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as target:
-        offset = 0
-        while offset < file.num_bytes:
-            count = file.num_bytes - offset
-            offset += os.sendfile(target.fileno(), file.descriptor, offset, count)
-        descriptor = os.dup(target.fileno())
-    return File(descriptor, num_bytes=file.num_bytes, is_packed=file.is_packed, on_disk=True)
+    copy = File(unnamed_file(folder), num_bytes=0, is_packed=file.is_packed, on_disk=True)
+    while copy.num_bytes < file.num_bytes:
+        left = file.num_bytes - copy.num_bytes
+        copy.num_bytes += os.sendfile(copy.descriptor, file.descriptor, copy.num_bytes, left)
+    return copy
 
 
 def _into(descriptor: int, value: Any, *, on_disk: bool) -> File:

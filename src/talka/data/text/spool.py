@@ -4,7 +4,6 @@ The file has no name, so nothing is left behind however the process ends.
 """
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import StorageFullError
+from talka.files import unnamed_file
 from talka.units import format_bytes
 
 
 class Spool:
     """Takes arrays from one thread, gives parts of them to any.
 
-    >>> spool = Spool(Path(tempfile.gettempdir()), memory_bytes=0)
+    >>> spool = Spool(Path("."), memory_bytes=0)
     >>> spool.add(np.arange(5))[1:3]
     array([1, 2])
     """
@@ -105,8 +105,7 @@ class Handle:
 def unnamed_descriptor(folder: Path, budget_bytes: int) -> int:
     """A new file without a name; the caller owns the descriptor."""
     try:
-        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            return os.dup(file.fileno())
+        return unnamed_file(folder)
     except OSError as error:
         raise storage_full(error, folder, budget_bytes) from error
 
