@@ -62,8 +62,11 @@ def run(args: argparse.Namespace) -> int:
     from talka.cli.costs import print_predicted
     from talka.cli.tables import print_json
     from talka.jobs.base import execute
+    from talka.jobs.embeddings.evaluation import check_questions
     from talka.jobs.embeddings.job import Embed
 
+    for file in args.evaluate:
+        check_questions(file)  # now, not after an hour of training
     job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
     predicted = job.explain()
     if args.format == "text":
@@ -88,31 +91,35 @@ def config_of(args: argparse.Namespace) -> "EmbedConfig":
     """The options of the command line, checked."""
     from talka.data.text import PairOptions
     from talka.data.text.tokens import TOKENIZERS
-    from talka.errors import UnknownNameError
+    from talka.errors import InvalidValueError, UnknownNameError
     from talka.jobs.embeddings.config import EmbedConfig, TextConfig
     from talka.train.models.glove import GloVeConfig
     from talka.units import parse_bytes
 
     if args.tokenizer not in TOKENIZERS:
         raise UnknownNameError("tokenizer", args.tokenizer, tuple(TOKENIZERS))
-    pairs = PairOptions(window=args.window, across_lines=args.across_lines, seed=args.seed)
-    glove = GloVeConfig(learning_rate=args.learning_rate, x_max=args.x_max, alpha=args.alpha)
+    memory_bytes = parse_bytes(args.memory, name="--memory")
     threads = {} if args.threads is None else {"threads": args.threads}
-    return EmbedConfig(
-        text=TextConfig(
+    try:
+        text = TextConfig(
             corpus=tuple(args.corpus),
             tokenizer=args.tokenizer,
             min_count=args.min_count,
-            pairs=pairs,
-        ),
-        dim=args.dim,
-        epochs=args.epochs,
-        glove=glove,
-        parallel=args.parallel,
-        workers=args.workers,
-        memory_bytes=parse_bytes(args.memory, name="--memory"),
-        **threads,
-    )
+            pairs=PairOptions(window=args.window, across_lines=args.across_lines, seed=args.seed),
+        )
+        return EmbedConfig(
+            text=text,
+            dim=args.dim,
+            epochs=args.epochs,
+            glove=GloVeConfig(learning_rate=args.learning_rate, x_max=args.x_max, alpha=args.alpha),
+            parallel=args.parallel,
+            workers=args.workers,
+            memory_bytes=memory_bytes,
+            **threads,
+        )
+    except InvalidValueError as error:  # name it as it was typed
+        option = f"--{error.name.lstrip('-').replace('_', '-')}"
+        raise InvalidValueError(option, error.given, error.allowed) from None
 
 
 def print_expected(job: "Embed") -> None:

@@ -49,6 +49,7 @@ class TestSaveAndLoad:
         Embeddings(["a"], np.ones((1, 1), np.float32)).save(tmp_path)
         assert Embeddings.load(tmp_path).counts is None
 
+    @pytest.mark.filterwarnings("ignore::ResourceWarning")  # gensim leaves the file open
     def test_gensim_reads_the_text(self, embeddings, tmp_path):
         models = pytest.importorskip("gensim.models")
         for header in (False, True):
@@ -79,6 +80,7 @@ class TestTextOfOthers:
         [
             ("a 1 2\nb 1\n", "2 values in row 2"),
             ("a 1 x\n", "row 1.*'x'"),
+            ("a 1 2\nb 1 nan\n", "no number in the vector of 'b'"),
             ("a\n", "a word and its values in row 1"),
             ("a 1\n\nb 1\n", "row 2"),
         ],

@@ -45,9 +45,9 @@ class TextReader:
 
     @property
     def total_bytes(self) -> int | None:
-        """Bytes to read, as they lie on disk; None where standard input is among them."""
-        if STDIN in self.sources:
-            return None
+        """Bytes to read, as they lie on disk; None where not all can be read a second time."""
+        if STDIN in self.sources or not all(Path(source).is_file() for source in self.sources):
+            return None  # also a pipe, as the shell makes it of <(command)
         return sum(Path(source).stat().st_size for source in self.sources)
 
     def chunks(self, advance: Advance = ignore_progress) -> Iterator[Chunk]:
@@ -86,7 +86,11 @@ def _sources(path: str) -> list[str]:
     if path == STDIN:
         return [STDIN]
     where = Path(path)
-    if not where.exists():
+    try:
+        exists = where.exists()
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise _unreadable(path, error) from error
+    if not exists:
         raise CorpusError(path, "does not exist", "Check the path.")
     if not where.is_dir():
         return [path]
@@ -110,6 +114,8 @@ def _pieces(source: str, advance: Advance) -> Iterator[bytes]:
 
 def _opened(source: str) -> AbstractContextManager[BinaryIO]:
     if source == STDIN:
+        if sys.stdin is None:
+            raise CorpusError(STDIN, "is closed", "Pipe text into it.")
         return nullcontext(sys.stdin.buffer)
     try:
         return open(source, "rb")

@@ -12,6 +12,10 @@ from talka.train.models.glove import GloVeConfig
 
 Parallel = Literal["threads", "dimensions"]
 
+MAX_DIM = 10_000  # kernels are compiled for a length: 10 s at this one, not at all at 20,000
+MAX_WINDOW = 10_000  # seconds for its weights alone
+MAX_THREADS = 1_024  # each has tables of its own, 700 kB even if it finds no words
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextConfig:
@@ -31,7 +35,8 @@ class TextConfig:
     def __post_init__(self) -> None:
         if not self.corpus:
             raise InvalidValueError("corpus", self.corpus, "at least one file, folder or -")
-        _at_least_1("--min-count", self.min_count)
+        _check_range("min_count", self.min_count)
+        _check_range("window", self.pairs.window, MAX_WINDOW)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,8 +57,10 @@ class EmbedConfig:
     """For arrays that grow with the text; what is beyond goes to disk."""
 
     def __post_init__(self) -> None:
-        for name in ("dim", "epochs", "workers", "threads", "memory_bytes"):
-            _at_least_1(f"--{name.removesuffix('_bytes')}", getattr(self, name))
+        for name in ("epochs", "workers", "memory_bytes"):
+            _check_range(name, getattr(self, name))
+        _check_range("dim", self.dim, MAX_DIM)
+        _check_range("threads", self.threads, MAX_THREADS)
         if self.parallel == "dimensions" and self.workers > self.dim + 2:
             allowed = f"at most {self.dim + 2}, so that each has a coordinate"
             raise InvalidValueError("--workers", self.workers, allowed)
@@ -71,11 +78,13 @@ class EmbedConfig:
         return plain
 
 
-def _at_least_1(name: str, value: int) -> None:
-    if value < 1:
-        raise InvalidValueError(name, value, "a whole number of at least 1")
+def _check_range(name: str, value: int, most: int | None = None) -> None:
+    if value < 1 or (most is not None and value > most):
+        allowed = "of at least 1" if most is None else f"from 1 to {most:,}"
+        option = f"--{name.removesuffix('_bytes').replace('_', '-')}"
+        raise InvalidValueError(option, value, f"a whole number {allowed}")
 
 
 def work_dir_of(out: Path) -> Path:
     """Where an unfinished run keeps what it has, beside its output."""
-    return out.with_name(f"{out.name}.unfinished")
+    return out.parent / f"{out.name}.unfinished"

@@ -64,6 +64,11 @@ def evaluate(embeddings: Embeddings, path: Path | str) -> AnalogyReport | Simila
     raise CorpusError(str(path), "has no questions", "Give an analogy or similarity file.")
 
 
+def check_questions(path: Path | str) -> None:
+    """Read a file of either kind as `evaluate` does, and raise what it would."""
+    evaluate(Embeddings(["nothing"], np.zeros((1, 1), np.float32)), path)
+
+
 def evaluate_analogies(embeddings: Embeddings, path: Path | str) -> AnalogyReport:
     """Ask for the word nearest to b - a + c, the three left out; by section and in total."""
     path = Path(path)
@@ -147,6 +152,8 @@ def _read_analogies(embeddings: Embeddings, path: Path) -> tuple[list[str], _Que
             sections.append("all")
         places.append([find(word) for word in words])
         section.append(len(sections) - 1)
+    if not places:
+        raise CorpusError(str(path), "has no questions", "An analogy is four words.")
     found = np.array(places, np.int64).reshape(-1, 4)
     return sections, _Questions(found, np.array(section, np.int64))
 

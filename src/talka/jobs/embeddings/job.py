@@ -5,7 +5,7 @@
 What is counted, and each epoch, is saved in DIR.unfinished, so that `resume` goes on from there.
 """
 
-import json
+import dataclasses
 import math
 import resource
 from functools import cached_property
@@ -22,8 +22,8 @@ from talka.data.text import (
     scan_corpus,
 )
 from talka.engine import Embedded
+from talka.errors import NothingToLearnError
 from talka.events import Event, Measured, Predicted, Stream
-from talka.files import write_whole
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.estimate import Estimate, estimate
 from talka.jobs.embeddings.predictions import predictions
@@ -33,6 +33,7 @@ from talka.jobs.embeddings.work import WorkFolder
 from talka.train.models.glove import GloVe, fixed_sample
 
 MAX_SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch
+MIN_SAMPLE_PAIRS = 100_000  # fewer, and noise hides that the loss falls; they take a few ms
 SAMPLE_SHARE = 0.05  # of all pairs, so that evaluating stays a small part of training
 
 
@@ -50,7 +51,7 @@ class Embed:
         resume: bool = False,
         force: bool = False,
     ) -> None:
-        self._config, self._header = config, header
+        self._config, self._header, self._resume = config, header, resume
         self._reader = TextReader(config.text.corpus)
         self.config = {**config.resolved(), "out": str(out), "resume": resume}
         self._work = WorkFolder(out, config.resolved(), resume=resume, force=force)
@@ -61,8 +62,13 @@ class Embed:
         return estimate(self._config, self._reader)
 
     def explain(self) -> list[Predicted]:
-        """Count and train on a sample of the corpus, and scale that up."""
-        return predictions(self._config, self.expected)
+        """Count and train on a sample of the corpus, and scale that up to what is left to do."""
+        config, done = self._config, set()
+        if self._resume and self._work.has_pairs:
+            num_left = config.epochs - len(self._work.losses()["loss"])
+            done = {"vocabulary", "cooccurrence"} | (set() if num_left else {"train"})
+            config = dataclasses.replace(config, epochs=num_left or config.epochs)
+        return [row for row in predictions(config, self.expected) if row.part not in done]
 
     def run(self, events: Stream) -> dict[str, Any]:
         seconds: dict[str, float] = {}
@@ -72,8 +78,8 @@ class Embed:
                 seconds[event.part] = seconds.get(event.part, 0.0) + event.seconds
 
         work = self._work
-        work.open()
         try:
+            work.open()
             with events.listening(keep):
                 counted = self._counted(work, events)
                 embeddings, losses = self._trained(work, counted, events)
@@ -87,18 +93,16 @@ class Embed:
                     "peak_memory_bytes": 0,
                 }
                 with events.phase("write"):
-                    work.output_dir.mkdir(exist_ok=True)
-                    embeddings.save(work.output_dir, header=self._header)
+                    embeddings.save(work.new_output_dir(), header=self._header)
             result["peak_memory_bytes"] = peak_memory_bytes()
-            write_whole(work.output_dir / "result.json", json.dumps(result, indent=2))
-            work.finish()
+            work.finish(result)
         finally:
-            work.abandon_if_empty()
+            work.close()
         return result
 
     def _counted(self, work: WorkFolder, events: Stream) -> Counted:
         """The pairs, counted now or by the run that this one goes on with."""
-        if (work.pairs_dir / "pairs.json").exists():
+        if work.has_pairs:
             with events.phase("load"):
                 return load_counted(work.pairs_dir)
         config, text = self._config, self._config.text
@@ -113,6 +117,9 @@ class Embed:
                 resources=resources,
                 advance=phase.advance,
             )
+        if len(corpus.vocabulary) < 2:
+            problem = f"{corpus.vocabulary.words[0]!r} is the only word that is frequent enough"
+            raise NothingToLearnError(problem, "Give more text, or a lower minimum count.")
         with events.phase("cooccurrence", total=corpus.num_known_tokens, unit="words") as phase:
             pairs = count_pairs(corpus, text.pairs, resources=resources, advance=phase.advance)
         about = {
@@ -148,7 +155,8 @@ class Embed:
         else:
             num_words = len(counted.vocabulary)
             model = GloVe(num_words, config.dim, config=config.glove, seed=config.seed)
-        size = min(MAX_SAMPLE_PAIRS, math.ceil(SAMPLE_SHARE * blocks.num_pairs))
+        share = math.ceil(SAMPLE_SHARE * blocks.num_pairs)
+        size = min(MAX_SAMPLE_PAIRS, max(MIN_SAMPLE_PAIRS, share))
         sample = fixed_sample(blocks, size=size, seed=config.seed)
         total = max(0, config.epochs - done) * blocks.num_pairs
         with events.phase("train", total=total, unit="pairs") as phase:

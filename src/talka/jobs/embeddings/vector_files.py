@@ -77,10 +77,9 @@ def _write_arrow(path: Path, embeddings: Embeddings) -> None:
 def read_vectors(directory: Path) -> Embeddings:
     for name, read in ((ARROW_NAME, _read_arrow), (TEXT_NAME, _read_text)):
         path = directory / name
-        if not path.is_file():
-            continue
         try:
-            return read(path)
+            if path.is_file():
+                return _checked(read(path), path)
         except OSError as error:
             raise VectorFileError(str(path), f"failed ({error.strerror or error})") from error
         except UnicodeDecodeError as error:
@@ -90,17 +89,27 @@ def read_vectors(directory: Path) -> Embeddings:
     raise VectorFileError(str(directory), f"has neither {ARROW_NAME} nor {TEXT_NAME}")
 
 
+def _checked(embeddings: Embeddings, path: Path) -> Embeddings:
+    wrong = np.flatnonzero(~np.isfinite(embeddings.vectors).all(axis=1))
+    if len(wrong):
+        word = embeddings.words[wrong[0]]
+        raise VectorFileError(str(path), f"has a value that is no number in the vector of {word!r}")
+    return embeddings
+
+
 def _read_arrow(path: Path) -> Embeddings:
     try:
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        table.validate(full=True)  # an offset that points nowhere would end the process
         words, lists = table["word"].to_pylist(), table["vector"]
         dim = lists.type.list_size
         chunks = [chunk.flatten().to_numpy().reshape(-1, dim) for chunk in lists.chunks]
         vectors = np.concatenate(chunks) if chunks else np.empty((0, dim), np.float32)
         counts = table["count"]
         known = counts.null_count == 0 and len(counts) > 0
-    except (pa.ArrowInvalid, LookupError, AttributeError, ValueError) as error:
-        raise VectorFileError(str(path), f"is damaged or no file of vectors ({error})") from error
+    except (pa.ArrowException, LookupError, AttributeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise VectorFileError(str(path), f"is damaged or no file of vectors ({reason})") from error
     return Embeddings(words, vectors, counts=counts.to_numpy() if known else None)
 
 

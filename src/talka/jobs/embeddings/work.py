@@ -1,6 +1,6 @@
 """The folder of an unfinished run: what it has done so far, and how it becomes the output.
 
-    DIR.unfinished/plan.json        what was asked: only the same job may go on
+    DIR.unfinished/plan.json        what was asked: only the same job may go on; locked while one does
                    pairs/           vocabulary and pairs, when co-occurrence is done
                    epoch-N.model    the model after epoch N, and losses.json
                    output/          what DIR will be
@@ -9,18 +9,26 @@ DIR itself appears whole, by one rename, when all is done; then this folder goes
 """
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from talka.errors import OutputError
+from talka.errors import InvalidValueError, OutputError, SavedStateError
 from talka.files import write_whole
 from talka.jobs.embeddings.config import work_dir_of
+from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
 
+RESULT_NAME = "result.json"
+_OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
+_OURS = re.compile(r"\..*|pairs|epoch-.*|losses\.json|output|replaced")
 # What may differ between a run and the one that goes on with it.
-_FREE = ("epochs", "threads", "memory_bytes", "workers")
+_FREE = {"--epochs", "--threads", "--memory-bytes"}
 
 
 class WorkFolder:
@@ -28,39 +36,63 @@ class WorkFolder:
 
     def __init__(self, out: Path, plan: dict[str, Any], *, resume: bool, force: bool) -> None:
         """Check that the output may be made; nothing is touched before `open`."""
-        self.out, self.path = out, work_dir_of(out)
+        self.out = out.resolve() if out.name in ("", "..") else out
+        self.path = work_dir_of(self.out)
         self._resume, self._force = resume, force
-        fixed = {name: value for name, value in plan.items() if name not in _FREE}
-        self._plan = json.loads(json.dumps(fixed, default=str))
-        self._check()
+        self._plan = json.loads(json.dumps(plan, default=str))
+        self._held: int | None = None
+        self._made: list[Path] = []
+        with self._writing():
+            self._check()
 
     def open(self) -> None:
-        """Make the folder, or take over that of the unfinished run."""
-        if self._resume:
-            return
-        try:
-            shutil.rmtree(self.path, ignore_errors=True)
-            self.path.mkdir(parents=True)
-            write_whole(self.path / "plan.json", json.dumps(self._plan, indent=2))
-        except OSError as error:
-            problem = f"cannot be written ({error.strerror or error})"
-            raise OutputError(str(self.out), problem, "Choose another --out.") from error
+        """Make the folder, or take over that of the unfinished run; the caller closes it."""
+        with self._writing():
+            self._hold()
+            if not self._resume:
+                self._start()
+
+    def close(self) -> None:
+        """Let others have the folder; a run that has nothing to go on from leaves nothing behind."""
+        if self._held is not None:
+            if not self.has_pairs:
+                shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._held)
+            self._held = None
+        for folder in self._made:
+            with contextlib.suppress(OSError):  # there is something in it by now
+                folder.rmdir()
 
     @property
     def pairs_dir(self) -> Path:
         return self.path / "pairs"
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether there is something to go on from: without pairs all begins anew."""
+        return (self.pairs_dir / "pairs.json").exists()
+
+    @property
     def output_dir(self) -> Path:
         return self.path / "output"
 
+    def new_output_dir(self) -> Path:
+        """Empty: a run that was killed while it wrote leaves pieces of files there."""
+        with self._writing():
+            shutil.rmtree(self.output_dir, ignore_errors=True)
+            self.output_dir.mkdir()
+        return self.output_dir
+
     def losses(self) -> dict[str, list[float]]:
         """Of the epochs done so far."""
+        path = self.path / "losses.json"
         try:
-            losses: dict[str, list[float]] = json.loads((self.path / "losses.json").read_text())
+            saved = json.loads(path.read_text())
+            return {"loss": list(saved["loss"]), "running_loss": list(saved["running_loss"])}
         except FileNotFoundError:
             return {"loss": [], "running_loss": []}
-        return losses
+        except (ValueError, LookupError, TypeError) as error:
+            raise SavedStateError(str(path), f"is damaged ({error})") from error
 
     def model_path(self, epoch: int) -> Path:
         """The model after this many epochs."""
@@ -69,44 +101,127 @@ class WorkFolder:
     def epoch_done(self, losses: dict[str, list[float]]) -> None:
         """Make the epoch whose model was just saved the one to go on from."""
         epoch = len(losses["loss"])
-        write_whole(self.path / "losses.json", json.dumps(losses))
-        for old in self.path.glob("epoch-*.model*"):
-            if not old.name.startswith(f"{self.model_path(epoch).name}"):
-                old.unlink()
+        with self._writing():
+            write_whole(self.path / "losses.json", json.dumps(losses))
+            for old in self.path.glob("epoch-*.model*"):
+                if not old.name.startswith(f"{self.model_path(epoch).name}"):
+                    old.unlink()
 
-    def finish(self) -> None:
+    def finish(self, result: dict[str, Any]) -> None:
         """Put the output in its place, and remove what was needed on the way."""
-        if self.out.exists():
-            self.out.rename(self.path / "replaced")
-        self.output_dir.rename(self.out)
+        with self._writing():
+            write_whole(self.output_dir / RESULT_NAME, json.dumps(result, indent=2))
+            if os.path.lexists(self.out):
+                if not self._force:
+                    advice = "Move it away, then go on with --resume."
+                    raise OutputError(str(self.out), "appeared while this ran", advice)
+                self.out.rename(self.path / "replaced")
+            self.output_dir.rename(self.out)
+            (self.path / "plan.json").unlink()  # killed from here on, it is no unfinished run
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def abandon_if_empty(self) -> None:
-        """A run that failed before it had anything leaves nothing behind."""
-        with contextlib.suppress(OSError):
-            if {entry.name for entry in os.scandir(self.path)} <= {"plan.json"}:
-                shutil.rmtree(self.path)
+    def _start(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        for folder in self.path.parents:
+            if folder.exists():
+                break
+            self._made.append(folder)
+        self.path.mkdir(parents=True)
+        write_whole(self.path / "plan.json", json.dumps(self._plan, indent=2))
+        self._hold()
+
+    def _hold(self) -> None:
+        """Keep other processes out, until this one closes the folder or ends in whatever way."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+        try:
+            plan = os.open(self.path / "plan.json", os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(plan)
+            problem = "belongs to a run that still goes on"
+            advice = "Wait for it, or choose another --out."
+            raise OutputError(str(self.path), problem, advice) from None
+        except OSError:
+            pass  # a file system without locks
+        self._held = plan
 
     def _check(self) -> None:
-        if self.out.exists() and not self._force:
-            advice = "Choose another --out, or replace it with --force."
-            raise OutputError(str(self.out), "exists already", advice)
-        if self.out.exists() and not self.out.is_dir():
-            raise OutputError(str(self.out), "is a file", "Choose another --out.")
+        if os.path.lexists(self.out):
+            self._check_replaceable()
+        folder = next(folder for folder in self.path.parents if folder.exists())
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if self._resume:
             self._check_plan()
-        elif self.path.exists() and not self._force:
+        elif os.path.lexists(self.path) and not self._force:
+            self._check_unfinished()
+
+    def _check_replaceable(self) -> None:
+        if not self._force:
+            advice = "Choose another --out, or replace it with --force."
+            raise OutputError(str(self.out), "exists already", advice)
+        if not self.out.is_dir():
+            raise OutputError(str(self.out), "is a file", "Choose another --out.")
+        others = sorted({entry.name for entry in os.scandir(self.out)} - _OUTPUT)
+        if others:  # somebody's folder: --force must not cost them more than vectors
+            problem = f"holds other things than word vectors ({others[0]})"
+            raise OutputError(str(self.out), problem, "Choose another --out.")
+
+    def _check_unfinished(self) -> None:
+        """A run that is killed in its first or last moments leaves a folder without a plan."""
+        names = [entry.name for entry in os.scandir(self.path)]
+        if "plan.json" in names:
             advice = "Go on with --resume, or start again with --force."
             raise OutputError(str(self.path), "holds an unfinished run", advice)
+        if not all(_OURS.fullmatch(name) for name in names):
+            advice = "Choose another --out, or replace it with --force."
+            raise OutputError(str(self.path), "holds other things than an unfinished run", advice)
 
     def _check_plan(self) -> None:
         try:
-            found = json.loads((self.path / "plan.json").read_text())
-        except (OSError, ValueError):
+            before = dict(_options(json.loads((self.path / "plan.json").read_text())))
+        except (OSError, ValueError, AttributeError):
             advice = "Start without --resume."
             raise OutputError(str(self.path), "holds no unfinished run", advice) from None
-        different = [name for name in self._plan if found.get(name) != self._plan[name]]
+        now, epochs = dict(_options(self._plan)), self._plan["epochs"]
+        free = _FREE | ({"--workers"} if now["--parallel"] == "threads" else set())
+        different = [name for name in now if name not in free and now[name] != before.get(name)]
         if different:
-            problem = f"holds a run with other options ({', '.join(different)})"
+            named = ", ".join(f"{name} {before.get(name)}" for name in different)
+            problem = f"holds a run with other options ({named})"
             advice = "Give the same ones, or start again with --force."
             raise OutputError(str(self.path), problem, advice)
+        num_done = len(self.losses()["loss"])
+        if epochs < num_done:
+            allowed = f"at least {num_done}, as many as the unfinished run has done"
+            raise InvalidValueError("--epochs", epochs, allowed)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            problem = f"cannot be written ({error.strerror or error})"
+            raise OutputError(str(self.out), problem, "Choose another --out.") from error
+
+
+def _options(plan: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """A plan as what was typed.
+
+    >>> list(_options({"dim": 8, "text": {"min_count": 5}}))
+    [('--dim', 8), ('--min-count', 5)]
+    """
+    for name, value in plan.items():
+        if isinstance(value, dict):
+            yield from _options(value)
+        elif name == "corpus":
+            yield "CORPUS", " ".join(value)
+        else:
+            yield f"--{name.replace('_', '-')}", value

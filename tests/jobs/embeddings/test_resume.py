@@ -1,0 +1,238 @@
+"""A job that was interrupted or killed at any moment goes on, and comes to the same end."""
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from talka.errors import SavedStateError
+from talka.events import Stream
+from talka.jobs.embeddings.config import work_dir_of
+from talka.jobs.embeddings.job import Embed
+from tests.jobs.embeddings.small_text import (
+    config_of,
+    embed,
+    files_in,
+    interrupt,
+    num_epochs_done,
+    write_small_text,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return write_small_text(tmp_path_factory.mktemp("text"))
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "vectors"
+
+
+def run(config, out, **options):
+    return Embed(config, out, **options).run(Stream())
+
+
+def kept(out):
+    """What two runs must have in common, to the last bit."""
+    files = files_in(out)
+    result = json.loads(files.pop("result.json"))
+    return files, [result[name] for name in ("loss", "running_loss", "num_pairs", "num_words")]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    for epochs in (3, 5):
+        run(config_of(text, epochs=epochs), folder / str(epochs))
+    return {epochs: kept(folder / str(epochs)) for epochs in (3, 5)}
+
+
+class TestInterrupted:
+    @pytest.mark.parametrize("num_epochs", [0, 1, 2])
+    def test_goes_on_to_the_same_end(self, text, out, undisturbed, num_epochs):
+        work = work_dir_of(out)
+        interrupt(
+            config_of(text),
+            out,
+            lambda: (work / "pairs/pairs.json").exists() and num_epochs_done(out) == num_epochs,
+        )
+        assert not out.exists()
+        run(config_of(text), out, resume=True)
+        assert kept(out) == undisturbed[3]
+        assert list(out.parent.iterdir()) == [out]
+
+    def test_while_it_writes(self, text, out, undisturbed):
+        interrupt(config_of(text), out, (work_dir_of(out) / "output/vectors.txt").exists)
+        assert not out.exists()
+        run(config_of(text), out, resume=True)
+        assert kept(out) == undisturbed[3]
+
+    def test_leaves_nothing_when_it_had_nothing_yet(self, text, out):
+        interrupt(config_of(text), out, work_dir_of(out).exists)
+        assert list(out.parent.iterdir()) == []
+
+    def test_may_be_asked_for_more_epochs(self, text, out, undisturbed):
+        interrupt(config_of(text), out, lambda: num_epochs_done(out) == 2)
+        run(config_of(text, epochs=5), out, resume=True)
+        assert kept(out) == undisturbed[5]
+
+    def test_more_than_once(self, text, out, undisturbed):
+        interrupt(config_of(text), out, lambda: num_epochs_done(out) == 1)
+        for num_epochs in (2, 3):
+            interrupt(
+                config_of(text), out, lambda n=num_epochs: num_epochs_done(out) == n, resume=True
+            )
+        run(config_of(text), out, resume=True)
+        assert kept(out) == undisturbed[3]
+
+    def test_memory_and_threads_of_the_rest_are_free(self, text, out, undisturbed):
+        interrupt(
+            config_of(text, threads=2, memory_bytes=1_000),
+            out,
+            (work_dir_of(out) / "pairs/pairs.json").exists,
+        )
+        run(config_of(text), out, resume=True)
+        assert kept(out) == undisturbed[3]
+
+    def test_predicts_only_what_is_left(self, text, out):
+        interrupt(config_of(text), out, lambda: num_epochs_done(out) == 2)
+        [left] = Embed(config_of(text), out, resume=True).explain()
+        assert left.part == "train"
+        assert left.reason.startswith("1 epochs of")
+        finished = embed(config_of(text), out, resume=True)
+        [training] = [row for row in finished.comparisons if row.predicted]
+        assert training.measured.seconds > 0
+
+    def test_predicts_nothing_when_only_writing_is_left(self, text, out):
+        interrupt(config_of(text), out, lambda: num_epochs_done(out) == 3)
+        assert Embed(config_of(text), out, resume=True).explain() == []
+
+    @pytest.mark.parametrize("name", ["pairs/pairs.bin", "epoch-1.model", "losses.json"])
+    def test_a_damaged_state_is_noticed(self, text, out, name):
+        interrupt(config_of(text), out, lambda: num_epochs_done(out) == 1)
+        path = work_dir_of(out) / name
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2 :: 7] = b"\0" * len(content[len(content) // 2 :: 7])
+        path.write_bytes(content)
+        with pytest.raises(SavedStateError, match=path.name):
+            run(config_of(text), out, resume=True)
+        assert not out.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["new", "replace"])
+def test_killed_before_each_of_its_changes_to_the_disk(text, tmp_path, mode):
+    """What `killed_script.py` found after each kill."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.jobs.embeddings.killed_script", text, tmp_path / "x", mode],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)["found"]
+    assert len(found) > 50
+    for number, status, before, goes_on, again, same, left in found:
+        assert status == -9
+        assert before in ("False", "whole"), f"half an output after {number} changes"
+        assert again == 0, f"cannot go on after {number} changes"
+        assert same, f"another end after {number} changes"
+        assert before == "whole" or left == ["vectors"], f"{left} left after {number} changes"
+        assert before == "whole" or goes_on == (number > 4), "counting is done again for nothing"
+
+
+OPTIONS = ["--dim", "10", "--epochs", "40", "--threads", "1", "--memory", "1", "--window", "5"]
+
+
+class Command:
+    """`talka embed` as a process of its own."""
+
+    def __init__(self, text, out, *options):
+        self.out, self.work = out, work_dir_of(out)
+        self.runs = out.parent / "runs"
+        where = [str(text), "--out", str(out), "--runs", str(self.runs)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "talka.cli.main", "embed", *where, *OPTIONS, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def wait_until(self, condition):
+        while not condition() and self.process.poll() is None:
+            os.sched_yield()
+
+    def has_begun(self, part):
+        files = self.runs.glob("*/events.jsonl")
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        return any("PhaseStarted" in line and part in line for line in lines)
+
+    def kill(self):
+        self.process.kill()
+        self.finish()
+
+    def finish(self):
+        _, said = self.process.communicate(timeout=100)
+        return self.process.returncode, said
+
+
+@pytest.fixture(scope="module")
+def whole(text, tmp_path_factory):
+    """An undisturbed run of the command, and how long it took."""
+    out = tmp_path_factory.mktemp("whole") / "vectors"
+    start = time.monotonic()
+    assert Command(text, out).finish() == (0, b"")
+    return kept(out), time.monotonic() - start
+
+
+def check_goes_on(text, out, expected):
+    if not out.exists():
+        there = (work_dir_of(out) / "plan.json").exists()
+        assert Command(text, out, *["--resume"] * there).finish() == (0, b"")
+        assert not work_dir_of(out).exists()
+    assert kept(out) == expected
+
+
+MOMENTS = {
+    "counting": lambda command: command.has_begun("cooccurrence"),
+    "saving pairs": lambda command: command.work.joinpath("pairs").exists(),
+    "an epoch": lambda command: num_epochs_done(command.out) >= 7,
+    "writing": lambda command: command.work.joinpath("output").exists(),
+}
+
+
+@pytest.mark.slow
+class TestKilled:
+    @pytest.mark.parametrize("moment", MOMENTS)
+    def test_while(self, text, out, whole, moment):
+        command = Command(text, out)
+        command.wait_until(lambda: MOMENTS[moment](command))
+        command.kill()
+        check_goes_on(text, out, whole[0])
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_at_a_random_moment(self, text, out, whole, seed):
+        command = Command(text, out)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.process.wait(random.Random(seed).uniform(0.2, 1.0) * whole[1])
+        command.kill()
+        check_goes_on(text, out, whole[0])
+
+    def test_in_slices_between_epochs(self, text, tmp_path):
+        slices = ["--parallel", "dimensions", "--epochs", "2"]
+        expected = Command(text, tmp_path / "whole", *slices)
+        command = Command(text, tmp_path / "cut", *slices)
+        command.wait_until(lambda: num_epochs_done(command.out) == 1)
+        command.kill()
+        assert expected.finish() == (0, b"")
+        assert not command.out.exists()
+        assert Command(text, tmp_path / "cut", *slices, "--resume").finish() == (0, b"")
+        assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
+        assert not command.work.exists()
