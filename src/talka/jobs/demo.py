@@ -121,8 +121,11 @@ def _train_in_slices(
     """A short run with half of every vector in each of two processes."""
     work = WorkFolder(folder / "sliced", config.resolved(), resume=False, force=False)
     work.open()
-    _count_sliced(config, files, work.path)
-    train_slices(engine, config, work, part="slices")
+    try:
+        _count_sliced(config, files, work.path)
+        train_slices(engine, config, work, part="slices")
+    finally:
+        work.close()
 
 
 def _count_sliced(config: EmbedConfig, files: Sequence[Path], folder: Path) -> int:

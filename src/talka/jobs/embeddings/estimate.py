@@ -31,7 +31,7 @@ from talka.train.models.glove.table import num_lines
 
 SAMPLE_BYTES = 8_000_000
 FALL_PER_DOUBLING = 0.04
-_CALIBRATION_PAIRS = 1_000_000
+_CALIBRATION_PAIRS = 3_000_000
 _INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and what numba compiled
 _ID_BYTES = 12  # of a word of the text: its id, twice, and its place in the inverted text
 
@@ -61,6 +61,7 @@ def estimate(
         return None
     try:
         half = _count(config, reader, SAMPLE_BYTES // 2)  # and all that is compiled or cached once
+        little = _count(config, reader, 1)  # one chunk: mostly what every scan costs
         whole = _count(config, reader, SAMPLE_BYTES)
     except NothingToLearnError:
         return None
@@ -75,11 +76,18 @@ def estimate(
         num_tokens=whole.num_tokens * growth,
         num_words=num_words,
         num_pairs=num_pairs,
-        scan_s=whole.scan_s * growth,
+        scan_s=whole.scan_s + _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens,
         count_s=whole.count_s * growth,
         train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words)),
         memory_bytes=_memory(config, num_words, num_pairs, whole.num_tokens * growth),
     )
+
+
+def _seconds_per_token(little: "_Sampled", whole: "_Sampled") -> float:
+    """Of scanning more text: threads start only once."""
+    mean = whole.scan_s / whole.num_tokens
+    more = whole.num_tokens - little.num_tokens
+    return max(mean / 2, (whole.scan_s - little.scan_s) / more) if more else mean
 
 
 def extrapolated(half: float, whole: float, num_doublings: float) -> float:

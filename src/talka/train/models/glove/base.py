@@ -76,11 +76,19 @@ def check_whole(name: str, value: int, *, at_least: int) -> None:
         raise InvalidValueError(name, value, f"a whole number of at least {at_least}")
 
 
+def is_diverged(loss: float, num_pairs: int) -> bool:
+    """Whether the summed loss of some pairs is beyond what any model that learns can have.
+
+    A model of zeros has at most 0.5 log(count)^2, about 200 for the largest counts there are.
+    """
+    return not loss <= 10_000.0 * num_pairs
+
+
 class DivergedError(TalkaError):
-    """Training left the numbers: the model is of no use any more.
+    """Training left all bounds: the model is of no use any more.
 
     >>> print(DivergedError(2, 5.0))
-    the loss is no number any more in epoch 2. The learning rate is 5; try a smaller one (0.05).
+    training diverged in epoch 2. The learning rate is 5; try a smaller one (0.05).
     """
 
     def __init__(self, epoch: int, learning_rate: float) -> None:
@@ -89,6 +97,6 @@ class DivergedError(TalkaError):
 
     def __str__(self) -> str:
         return (
-            f"the loss is no number any more in epoch {self.epoch}. The learning rate is "
+            f"training diverged in epoch {self.epoch}. The learning rate is "
             f"{self.learning_rate:g}; try a smaller one ({min(0.05, self.learning_rate / 10):g})."
         )

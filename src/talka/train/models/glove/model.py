@@ -21,6 +21,7 @@ from talka.train.models.glove.base import (
     GloVeConfig,
     PairBlocks,
     check_whole,
+    is_diverged,
 )
 from talka.train.models.glove.loss import PairSample, weight
 from talka.train.models.glove.order import Visits, batches, shuffled, visits_of
@@ -81,9 +82,10 @@ class GloVe:
         pool = ThreadPoolExecutor(threads, thread_name_prefix="glove")
         try:
             for batch, loss in zip(work, pool.map(train, work), strict=True):
-                self._check_loss(loss, epoch)
+                num_pairs = int((batch[:, 1] - batch[:, 0]).sum())
+                self._check_loss(loss, num_pairs, epoch)
                 losses.append(loss)
-                advance(int((batch[:, 1] - batch[:, 0]).sum()))
+                advance(num_pairs)
         finally:
             pool.shutdown(cancel_futures=True)
         self.epochs_done = epoch + 1
@@ -99,10 +101,10 @@ class GloVe:
         rates = Rates.of(self.config)
         return lambda visits: float(train_visits(self._table, lines, pairs, visits, rates))
 
-    def _check_loss(self, loss: float, epoch: int) -> None:
+    def _check_loss(self, loss: float, num_pairs: int, epoch: int) -> None:
         if loss < 0:
             raise InvalidValueError("pairs", "a word number too large", f"below {self.num_words}")
-        if not math.isfinite(loss):
+        if is_diverged(loss, num_pairs):
             raise DivergedError(epoch, self.config.learning_rate)
 
     def evaluate(self, sample: PairSample, *, threads: int = 1) -> float:
@@ -123,7 +125,7 @@ class GloVe:
         with ThreadPoolExecutor(threads) as pool:
             parts = pool.map(loss_from, range(0, len(sample.rows), SAMPLE_PART))
             loss = math.fsum(parts)  # exactly rounded: parts may come from any thread
-        if not math.isfinite(loss):
+        if is_diverged(loss, len(sample.rows)):
             raise DivergedError(max(0, self.epochs_done - 1), self.config.learning_rate)
         return loss / len(sample.rows)
 

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from talka.errors import SavedStateError
 from talka.network import Network, all_reduce
-from talka.train.models.glove.base import DivergedError, GloVeConfig, PairBlocks, check_whole
+from talka.train.models.glove.base import (
+    DivergedError,
+    GloVeConfig,
+    PairBlocks,
+    check_whole,
+    is_diverged,
+)
 from talka.train.models.glove.kernels import LANES, Rates, apply_steps, gather, partial_products
 from talka.train.models.glove.loss import PairSample, weight
 from talka.train.models.glove.order import shuffled, visits_of
@@ -97,7 +103,7 @@ class GloVeSlice:
             errors = products - logs
             slopes = weights * errors
             loss = 0.5 * float(np.dot(slopes.astype(np.float64), errors))
-            if not math.isfinite(loss):
+            if is_diverged(loss, len(rows)):
                 raise DivergedError(epoch, self.config.learning_rate)
             losses.append(loss)
             slopes *= np.float32(self.config.learning_rate)
