@@ -3,12 +3,13 @@
     python -m benchmarks.engine --preset smoke          # under a minute
     python -m benchmarks.engine --preset full --json FILE --markdown FILE
 
-All systems run in one process tree, in turns, with two workers each. Ratios come first: how many
-times faster talka is than the peer of that column.
+All systems run in turns, with two workers each. Ratios come first: how many times faster talka is
+than the peer of that row.
 """
 
 import concurrent.futures
 import contextlib
+import functools
 import multiprocessing
 import statistics
 import tempfile
@@ -23,8 +24,14 @@ from talka.engine import Embedded
 from talka.events import Stream
 
 PRESETS = {
-    "smoke": {"tasks": 2_000, "repeats": 2, "sizes": [10**6, 10**7], "gangs": 1},
-    "full": {"tasks": 10_000, "repeats": 5, "sizes": [10**6, 10**7, 10**8, 10**9], "gangs": 3},
+    "smoke": {"tasks": 2_000, "rounds": 1, "repeats": 2, "sizes": [10**6, 10**7], "gangs": 1},
+    "full": {
+        "tasks": 10_000,
+        "rounds": 2,
+        "repeats": 5,
+        "sizes": [10**6, 10**7, 10**8, 10**9],
+        "gangs": 3,
+    },
 }
 WORKERS = 2
 
@@ -41,57 +48,81 @@ def array_total(array):
     return float(np.sum(array))
 
 
-class Peers:
-    """All systems, started once."""
+class Alone:
+    """One system at a time, in a process of its own: idle daemons of another would slow it down."""
 
-    def __init__(self, stack):
+    @staticmethod
+    @contextlib.contextmanager
+    def talka(count, *, python):
+        with Embedded(threads=WORKERS, processes=WORKERS) as engine:
+
+            def run():
+                refs = [engine.submit(nothing, python=python)[0] for _ in range(count)]
+                engine.wait(refs)
+                engine.release(refs)
+
+            yield run
+
+    @staticmethod
+    @contextlib.contextmanager
+    def ray(count):
         import ray
+
+        start_ray(ray)
+        remote = ray.remote(nothing)
+        yield lambda: ray.get([remote.remote() for _ in range(count)])
+        ray.shutdown()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def dask(count):
         from dask.distributed import Client, LocalCluster
 
-        self.talka = stack.enter_context(Embedded(threads=WORKERS, processes=WORKERS))
-        ray.init(num_cpus=WORKERS, include_dashboard=False, logging_level="ERROR", log_to_driver=False, _node_ip_address="127.0.0.2")  # fmt: skip
-        stack.callback(ray.shutdown)
-        self.ray = ray
-        self.ray_nothing = ray.remote(nothing)
-        self.ray_total = ray.remote(total)
-        cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None)
-        stack.enter_context(cluster)
-        self.dask = stack.enter_context(Client(cluster))
-        self.threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(WORKERS))
-        spawn = multiprocessing.get_context("spawn")
-        self.processes = stack.enter_context(
-            concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=spawn)
-        )
+        with (
+            LocalCluster(
+                n_workers=WORKERS, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield lambda: client.gather([client.submit(nothing, pure=False) for _ in range(count)])
+
+    @staticmethod
+    @contextlib.contextmanager
+    def pool(count, make):
+        with make(WORKERS) as pool:
+            yield lambda: concurrent.futures.wait([pool.submit(nothing) for _ in range(count)])
 
 
-def task_rates(peers, count, repeats):
-    """Empty tasks, all submitted at once, until the last result is known: tasks a second."""
+def spawning_pool(workers):
+    spawn = multiprocessing.get_context("spawn")
+    return concurrent.futures.ProcessPoolExecutor(workers, mp_context=spawn)
 
-    def talka(*, python):
-        refs = [peers.talka.submit(nothing, python=python)[0] for _ in range(count)]
-        peers.talka.wait(refs)
-        peers.talka.release(refs)
 
-    def ray():
-        peers.ray.get([peers.ray_nothing.remote() for _ in range(count)])
+SYSTEMS = {
+    "talka native": functools.partial(Alone.talka, python=False),
+    "talka python": functools.partial(Alone.talka, python=True),
+    "Ray": Alone.ray,
+    "Dask": Alone.dask,
+    "ThreadPoolExecutor": functools.partial(Alone.pool, make=concurrent.futures.ThreadPoolExecutor),
+    "ProcessPoolExecutor": functools.partial(Alone.pool, make=spawning_pool),
+}
 
-    def dask():
-        peers.dask.gather([peers.dask.submit(nothing, pure=False) for _ in range(count)])
 
-    def futures(pool):
-        concurrent.futures.wait([pool.submit(nothing) for _ in range(count)])
-
-    candidates = {
-        "talka native": lambda: talka(python=False),
-        "talka python": lambda: talka(python=True),
-        "Ray": ray,
-        "Dask": dask,
-        "ThreadPoolExecutor": lambda: futures(peers.threads),
-        "ProcessPoolExecutor": lambda: futures(peers.processes),
-    }
-    for run in candidates.values():
+def measure_alone(name, count):
+    """Seconds for `count` tasks, twice, after one time to warm up."""
+    with SYSTEMS[name](count) as run:
         run()
-    seconds = interleaved(candidates, repeats=repeats)
+        return interleaved({name: run}, repeats=2)[name]
+
+
+def task_rates(count, rounds):
+    """Empty tasks, all submitted at once, until the last result is known: tasks a second."""
+    seconds = {name: [] for name in SYSTEMS}
+    spawn = multiprocessing.get_context("spawn")
+    for _ in range(rounds):
+        for name in SYSTEMS:
+            with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as process:
+                seconds[name] += process.submit(measure_alone, name, count).result()
     rates = {name: count / spread(times)[0] for name, times in seconds.items()}
     return [
         {
@@ -103,6 +134,34 @@ def task_rates(peers, count, repeats):
         }
         for name, times in seconds.items()
     ]
+
+
+def start_ray(ray):
+    ray.init(
+        num_cpus=WORKERS,
+        include_dashboard=False,
+        logging_level="ERROR",
+        log_to_driver=False,
+        _node_ip_address="127.0.0.2",
+    )
+
+
+class Peers:
+    """Systems that take tables, started once."""
+
+    def __init__(self, stack):
+        import ray
+        from dask.distributed import Client, LocalCluster
+
+        self.talka = stack.enter_context(Embedded(threads=WORKERS, processes=WORKERS))
+        start_ray(ray)
+        stack.callback(ray.shutdown)
+        self.ray = ray
+        self.ray_total = ray.remote(total)
+        cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None)
+        stack.enter_context(cluster)
+        self.dask = stack.enter_context(Client(cluster))
+        self.processes = stack.enter_context(spawning_pool(WORKERS))
 
 
 def transfers(peers, num_bytes, repeats):
@@ -243,13 +302,13 @@ def main():
     args = arguments(__doc__, PRESETS)
     preset = PRESETS[args.preset]
     tables = {}
+    title = f"Empty tasks, {preset['tasks']:,} submitted at once"
+    tables[title] = task_rates(preset["tasks"], preset["rounds"])
+    tables["Cost of writing events, empty native tasks"] = event_costs(
+        preset["tasks"], preset["repeats"]
+    )
     with contextlib.ExitStack() as stack:
         peers = Peers(stack)
-        title = f"Empty tasks, {preset['tasks']:,} submitted at once"
-        tables[title] = task_rates(peers, preset["tasks"], preset["repeats"])
-        tables["Cost of writing events, empty native tasks"] = event_costs(
-            preset["tasks"], preset["repeats"]
-        )
         for num_bytes in preset["sizes"]:
             title = f"A table of {num_bytes / 1e6:,.0f} MB summed in a worker process"
             tables[title] = transfers(peers, num_bytes, preset["repeats"])
