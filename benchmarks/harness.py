@@ -42,7 +42,7 @@ def environment():
 
 
 def interleaved(candidates, *, repeats):
-    """Run every candidate `repeats` times, in turns; {name: [seconds]}.
+    """Run every candidate `repeats` times, in turns; {name: [seconds]}. One may time itself.
 
     In turns, because a noisy neighbour then disturbs all of them alike.
     """
@@ -51,7 +51,8 @@ def interleaved(candidates, *, repeats):
         for name, run in candidates.items():
             start = time.perf_counter()
             measured = run()
-            seconds[name].append(measured if measured else time.perf_counter() - start)
+            taken = time.perf_counter() - start
+            seconds[name].append(measured if isinstance(measured, float) else taken)
     return seconds
 
 

@@ -33,6 +33,7 @@ WORDS = (
 )  # fmt: skip
 EPOCHS = 60
 NUM_SHARES = 64
+_START_S = 0.4  # until worker processes have started and imported what they need
 _SAMPLE_STEP = 4  # every fourth file says what all will cost
 _NUM_SLICED_SHARES = 8  # the run in slices has the first of so many
 _SLICED_EPOCHS = 2
@@ -66,7 +67,7 @@ class Demo:
         reason = f"{format_bytes(total_bytes)} of source read by {workers} workers"
         rate = 1.0 if expected is None else expected.train_pairs_per_s
         return [
-            Predicted("corpus", float(text_bytes), seconds * growth / workers, reason),
+            Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
             *predictions(config, expected),
             training_cost(_in_slices(config), num_sliced, pairs_per_s=rate, part="slices"),
         ]

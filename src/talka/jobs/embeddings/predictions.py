@@ -10,7 +10,8 @@ from talka.train.models.glove.slices import BATCH_PAIRS, predicted_bytes
 from talka.units import format_count
 
 SAMPLE_PAIRS_OF_RANKS = 100_000
-_ROUND_S = 0.0004  # one all-reduce of 8 kB between processes of this machine, with its wake-ups
+_ROUND_S = 0.001  # one all-reduce of 64 kB between processes of this machine, with its wake-ups
+_SLICE_FACTOR = 2.0  # every rank looks up all pairs, and waits for memory: it does not fetch ahead
 
 
 def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicted]:
@@ -42,6 +43,7 @@ def training_cost(
     products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
     sent = predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers))
-    seconds = total / pairs_per_s + (num_rounds * _ROUND_S if workers > 1 else 0.0)
+    rounds_s = num_rounds * _ROUND_S if workers > 1 else 0.0
+    seconds = _SLICE_FACTOR * total / pairs_per_s + rounds_s
     reason = f"{pairs} products of 4 bytes, summed over {workers} workers {num_rounds} times"
     return Predicted(part, sent, seconds, reason)
