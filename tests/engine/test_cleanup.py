@@ -25,23 +25,22 @@ def traces(marker):
     return found
 
 
-def files_of_ours():
-    folders = [Path("/dev/shm"), Path(tempfile.gettempdir())]
-    return {path for folder in folders for path in folder.glob("*talka*")}
-
-
 def interrupt(kind, signum, after_s, tmp_path):
     """Start the job in a process group of its own and signal the driver alone, as a shell would not
     (Ctrl+C reaches a whole group), so the driver must do all the cleaning."""
     marker = f"{os.getpid()}-{random.random()}"
-    before = files_of_ours()
+    shared_before = set(os.listdir("/dev/shm"))
     runs = tmp_path / "runs"
     runs.mkdir()
-    with (tmp_path / "output").open("w+") as output:
+    # A short name: Ray puts sockets below it, whose paths are bounded.
+    with (
+        tempfile.TemporaryDirectory(prefix="tk") as temporary,
+        (tmp_path / "output").open("w+") as output,
+    ):
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.engine.interrupted_script", kind, str(runs)],
             cwd=ROOT,
-            env={**os.environ, "TALKA_TEST_MARKER": marker},
+            env={**os.environ, "TALKA_TEST_MARKER": marker, "TMPDIR": temporary},
             stdout=subprocess.PIPE,
             stderr=output,
             start_new_session=True,
@@ -57,8 +56,10 @@ def interrupt(kind, signum, after_s, tmp_path):
             survivor.kill()
         output.seek(0)
         said = output.read()
+        left = os.listdir(temporary)
     assert alive == [], said
-    assert files_of_ours() <= before, said
+    assert left == [], said
+    assert {name for name in os.listdir("/dev/shm") if "talka" in name} <= shared_before, said
     [run] = runs.iterdir()  # no spill file beside the run directory
     assert {path.name for path in run.iterdir()} <= {"config.json", "events.jsonl", "logs"} | {
         f"events.rank-{rank}.jsonl" for rank in range(2)
