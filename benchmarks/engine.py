@@ -142,6 +142,7 @@ def task_rates(count, rounds):
 
 def start_ray(ray):
     ray.init(
+        address="local",  # never one that happens to run on this machine
         num_cpus=WORKERS,
         include_dashboard=False,
         logging_level="ERROR",
