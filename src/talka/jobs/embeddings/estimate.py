@@ -3,7 +3,7 @@
     the first megabytes of text -> counted for real -> words and pairs extrapolated -> seconds
 
 Words and pairs grow with a power of the text whose exponent falls slowly: in natural text by about
-0.04 with every doubling (English Wikipedia, 0.5 to 100 MB; `benchmarks/embeddings.py` prints it).
+0.04 with every doubling. That was fitted to one text, 0.5 to 100 MB of English Wikipedia.
 """
 
 import math
