@@ -184,29 +184,20 @@ def hierarchical(network: Network, payload: float) -> Twin:
     for count in network.workers_per_host:
         hosts.append(list(range(start, start + count)))
         start += count
-    up_the_tree(twin, hosts, payload)
+    inside = [(rank, members[0]) for members in hosts for rank in members[1:]]
+    twin.run_round([(rank, leader, set(twin.known[rank]), payload) for rank, leader in inside])
     leaders = [members[0] for members in hosts]
-    ring_sum(twin, leaders, payload / num_hosts)
-    ring_spread(twin, leaders, payload / num_hosts)
-    down_the_tree(twin, hosts, payload)
+    pairs = [(a, b) for a in leaders for b in leaders if a != b]
+    piece = payload / num_hosts
+    twin.run_round([(a, b, twin.of_chunk(a, leaders.index(b)), piece) for a, b in pairs])
+    twin.run_round([(a, b, twin.of_chunk(a, leaders.index(a)), piece) for a, b in pairs])
+    twin.run_round([(leader, rank, set(twin.known[leader]), payload) for rank, leader in inside])
     assert twin.all_know_all()
     return twin
 
 
 def global_top_k(network: Network, payload: float) -> Twin:
-    twin, size, width = Twin(network, 1), network.num_workers, 1
-    while 2 * width <= size:
-        width *= 2
-    late = range(width, size)
-    twin.run_round([(rank, rank - width, set(twin.known[rank]), payload) for rank in late])
-    distance = 1
-    while distance < width:
-        partners = [(i, i - distance if i // distance % 2 else i + distance) for i in range(width)]
-        twin.run_round([(a, b, set(twin.known[a]), payload) for a, b in partners])
-        distance *= 2
-    twin.run_round([(i - width, i, set(twin.known[i - width]), payload) for i in late])
-    assert twin.all_know_all()
-    return twin
+    return tree(network, payload)
 
 
 def low_rank(network: Network, p_bytes: float, q_bytes: float) -> tuple[Twin, Twin]:

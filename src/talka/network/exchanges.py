@@ -14,10 +14,7 @@ from talka.network.link import Link, Network, share_of
 from talka.network.patterns import (
     backwards,
     binomial_tree,
-    doubling,
     ranks_by_host,
-    ring,
-    side_by_side,
 )
 from talka.units import format_bytes
 
@@ -58,35 +55,36 @@ def two_phase(network: Network, payload_bytes: float) -> Cost:
     return cost.because(f"2 (P-1)/P B = {format_bytes(cost.max_sent_bytes)} from every worker")
 
 
-def hierarchical(network: Network, payload_bytes: float) -> Cost:
-    """Sum inside each host, ring over the hosts, then down inside each host.
+def hierarchical(
+    network: Network, payload_bytes: float, *, inner_bytes: float | None = None
+) -> Cost:
+    """Sum inside each host at its first worker, two phases between those, then down inside.
 
-    With H hosts of n workers: 2 ceil(log2 n) (a' + b') + 2 (H-1) (a + b/H) seconds, a' and b' being
-    those of the inner link. With one worker per host it is the ring.
+    With H hosts of n workers: 2 (a' + (n-1) b') + 2 (a + (H-1)/H b) seconds, a' and b' being those
+    of the inner link. With one worker per host it is the two-phase exchange. Inside a host a payload
+    may have another size, `inner_bytes`: that of the vector itself, if only hosts compress.
     """
     hosts = ranks_by_host(network)
-    down = side_by_side([binomial_tree(ranks) for ranks in hosts])
-    up_cost = cost_of_rounds(network, backwards(down), payload_bytes)
-    piece, num_ring_rounds = share_of(payload_bytes, len(hosts)), 2 * (len(hosts) - 1)
-    across = cost_of_rounds(network, [ring([ranks[0] for ranks in hosts])], piece)
-    cost = up_cost + across.times(num_ring_rounds) + cost_of_rounds(network, down, payload_bytes)
-    inside = f", {2 * len(down)} of B inside" if down else ""
-    return cost.because(
-        f"2 (H-1) = {num_ring_rounds} rounds of B/H = {format_bytes(piece)} between hosts{inside}"
+    leaders = [ranks[0] for ranks in hosts]
+    down = [(ranks[0], rank) for ranks in hosts for rank in ranks[1:]]
+    inside = cost_of_rounds(network, [down], payload_bytes if inner_bytes is None else inner_bytes)
+    between = [(a, b) for a in leaders for b in leaders if a != b]
+    across = cost_of_rounds(network, [between], share_of(payload_bytes, len(hosts))).times(2)
+    cost = cost_of_rounds(
+        network, backwards([down]), payload_bytes if inner_bytes is None else inner_bytes
+    )
+    sums = ", sums inside first" if down else ""
+    return (cost + across + inside).because(
+        f"2 (H-1)/H B = {format_bytes(across.max_sent_bytes)} between hosts{sums}"
     )
 
 
 def global_top_k(network: Network, payload_bytes: float) -> Cost:
-    """Pairs at distance 1, 2, 4, ... add, and only the K largest go on: log2 P (a + b) seconds.
+    """Up a tree, where only the K largest of each sum go on, then down: as `tree` has it.
 
-    When P is no power of two, two more rounds: the workers beyond it hand in first and get the
-    result last. The result is near the K largest of the sum, not the average.
+    The result is near the K largest of the sum, not the average.
     """
-    rounds = doubling(network.num_workers)
-    cost = cost_of_rounds(network, rounds, payload_bytes)
-    power_of_two = network.num_workers.bit_count() == 1
-    formula = "log2 P" if power_of_two else "floor(log2 P) + 2"
-    return cost.because(f"{formula} = {len(rounds)} rounds of B = {format_bytes(payload_bytes)}")
+    return tree(network, payload_bytes)
 
 
 def low_rank(network: Network, p_bytes: float, q_bytes: float) -> Cost:

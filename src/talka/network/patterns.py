@@ -1,7 +1,7 @@
 """Who sends to whom: rounds of (sender, receiver) pairs."""
 
 from collections.abc import Sequence
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 
 from talka.network.cost import Pair
 from talka.network.link import Network
@@ -40,36 +40,9 @@ def backwards(rounds: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
     return [[(receiver, sender) for sender, receiver in pairs] for pairs in reversed(rounds)]
 
 
-def doubling(num_workers: int) -> list[list[Pair]]:
-    """Pairs at distance 1, 2, 4, ... exchange: after each round twice as many know the same.
-
-    Workers beyond the largest power of two hand theirs in first and get the result at the end.
-
-    >>> doubling(4)
-    [[(0, 1), (1, 0), (2, 3), (3, 2)], [(0, 2), (1, 3), (2, 0), (3, 1)]]
-    >>> doubling(3)
-    [[(2, 0)], [(0, 1), (1, 0)], [(0, 2)]]
-    """
-    width = 1 << (num_workers.bit_length() - 1)
-    hand_in = [[(rank, rank - width) for rank in range(width, num_workers)]]
-    distances = [1 << bit for bit in range(width.bit_length() - 1)]
-    inside = [[(rank, rank ^ distance) for rank in range(width)] for distance in distances]
-    if width == num_workers:
-        return inside
-    return [*hand_in, *inside, *backwards(hand_in)]
-
-
 def ranks_by_host(network: Network) -> list[range]:
     stops = accumulate(network.workers_per_host)
     return [
         range(stop - count, stop)
         for stop, count in zip(stops, network.workers_per_host, strict=True)
-    ]
-
-
-def side_by_side(patterns: Sequence[Sequence[Sequence[Pair]]]) -> list[list[Pair]]:
-    """Several patterns that run at the same time, round by round."""
-    return [
-        [pair for pairs in rounds for pair in pairs]
-        for rounds in zip_longest(*patterns, fillvalue=())
     ]

@@ -37,7 +37,7 @@ EXCHANGES: dict[str, Scheme] = {
         exchanges.two_phase, "chunks to their owners, averages back", averages=True
     ),
     "hierarchical": Scheme(
-        exchanges.hierarchical, "sum inside a host, ring over hosts, then down", averages=True
+        exchanges.hierarchical, "sum inside a host, two phases between hosts", averages=True
     ),
     "all-gather": Scheme(collectives.all_gather, "all payloads round a ring", averages=True),
     "everybody": Scheme(exchanges.everybody, "all payloads straight to all", averages=True),
@@ -45,7 +45,7 @@ EXCHANGES: dict[str, Scheme] = {
     "servers": Scheme(
         exchanges.separate_servers, "shares to as many server machines, and back", averages=True
     ),
-    "global top-k": Scheme(exchanges.global_top_k, "pairs add, only the K largest go on"),
+    "global top-k": Scheme(exchanges.global_top_k, "up a tree, only the K largest of a sum go on"),
     "low rank": Scheme(
         lambda network, payload_bytes: exchanges.low_rank(
             network, share_of(payload_bytes, 2), share_of(payload_bytes, 2)
