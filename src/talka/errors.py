@@ -147,6 +147,78 @@ class SavedStateError(TalkaError):
         return f"cannot go on from {self.path}: it {self.problem}. Start again without resuming."
 
 
+class PayloadError(TalkaError, ValueError):
+    """Bytes that should be a payload are none, or were changed on their way.
+
+    >>> print(PayloadError("has 3 bytes, fewer than its header"))
+    the payload has 3 bytes, fewer than its header. It was cut or changed on its way, or is no payload.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return (
+            f"the payload {self.problem}. It was cut or changed on its way, or is no payload."
+        )
+
+
+class NonFiniteError(TalkaError, ArithmeticError):
+    """A gradient holds NaN or infinity, which a compressor would spread over all workers.
+
+    >>> print(NonFiniteError("fc1.weight"))
+    'fc1.weight' holds NaN or infinity. Lower the learning rate or clip gradients; nonfinite="pass" sends such tensors whole and as they are.
+    """
+
+    def __init__(self, tensor: str) -> None:
+        super().__init__(tensor)
+        self.tensor = tensor
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tensor!r} holds NaN or infinity. Lower the learning rate or clip gradients; "
+            'nonfinite="pass" sends such tensors whole and as they are.'
+        )
+
+
+class SpecError(TalkaError, ValueError):
+    """A short form such as `topk:0.01+ef` is not one.
+
+    >>> print(SpecError("topk:2", "keeps a share of the values", "a share above 0 and up to 1: topk:0.01"))
+    'topk:2' keeps a share of the values; allowed is a share above 0 and up to 1: topk:0.01.
+    """
+
+    exit_code = 2
+
+    def __init__(self, spec: str, problem: str, allowed: str) -> None:
+        super().__init__(spec, problem, allowed)
+        self.spec, self.problem, self.allowed = spec, problem, allowed
+
+    def __str__(self) -> str:
+        return f"{self.spec!r} {self.problem}; allowed is {self.allowed}."
+
+
+class ModelFileError(TalkaError):
+    """A person's own file does not make a model.
+
+    >>> print(ModelFileError("train.py:make", "it returned int, no nn.Module"))
+    no model from 'train.py:make': it returned int, no nn.Module. Give FILE.py:FUNCTION, a function that needs no arguments and returns the nn.Module.
+    """
+
+    exit_code = 2
+
+    def __init__(self, given: str, problem: str) -> None:
+        super().__init__(given, problem)
+        self.given, self.problem = given, problem
+
+    def __str__(self) -> str:
+        return (
+            f"no model from {self.given!r}: {self.problem}. Give FILE.py:FUNCTION, a function that "
+            "needs no arguments and returns the nn.Module."
+        )
+
+
 class NotStorableError(TalkaError, TypeError):
     """A task returned, or was given, something that cannot be an output."""
 
@@ -255,3 +327,18 @@ class GangError(TalkaError):
         lines = self.log_tail.rstrip().splitlines()[-20:]
         tail = "\n".join(f"  | {line}" for line in lines) if lines else "  | (empty)"
         return f"rank {self.rank} of {self.size} {self.how}. The end of its log:\n{tail}"
+
+
+class LabError(TalkaError):
+    """A lab cannot be built here, or cannot go on.
+
+    >>> print(LabError("the program `tc` is missing", "Install iproute2."))
+    the lab cannot go on: the program `tc` is missing. Install iproute2.
+    """
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(problem, advice)
+        self.problem, self.advice = problem, advice
+
+    def __str__(self) -> str:
+        return f"the lab cannot go on: {self.problem}. {self.advice}"

@@ -1,0 +1,1 @@
+"""Kernels over bits: packing, codes, checksums, random draws. Compiled, and free of the GIL."""

@@ -1,0 +1,162 @@
+"""The bytes that travel: one header, then sections.
+
+    header   2 bytes "tk", version, code of the compressor, checksum (4), values (8), bytes (8)
+    section  values (4), bytes of its body (4, the highest bit set: raw float32), body, padding to 4
+
+All numbers are little-endian. The checksum covers all else, so a payload that was cut or
+changed on its way is an error before anything is read from it.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from talka.compress.bits.checksum import checksum
+from talka.errors import PayloadError
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+
+HEADER = struct.Struct("<2sBBIQQ")
+SECTION = struct.Struct("<II")
+CHECKED_FROM = 8  # the checksum stands at bytes 4 to 8
+MAGIC, VERSION = b"tk", 1
+RAW = 1 << 31
+MAX_SECTION_VALUES = 1 << 28  # its raw form still fits into 31 bits
+
+
+class Payload:
+    """What a compressor makes. `data` IS what travels: one uint8 tensor with its own header."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Tensor) -> None:
+        self.data = data
+
+    @property
+    def num_bytes(self) -> int:
+        return self.data.numel()
+
+    @classmethod
+    def from_bytes(
+        cls, data: "bytes | bytearray | memoryview | Tensor | NDArray[Any]"
+    ) -> "Payload":
+        """What arrived, checked: cut to its own length, as buffers may be larger than payloads."""
+        if isinstance(data, Tensor):
+            received = data.detach().cpu().reshape(-1)
+        else:
+            received = torch.from_numpy(np.frombuffer(bytearray(data), np.uint8))
+        if received.dtype != torch.uint8:
+            raise PayloadError("is no uint8 tensor")
+        payload = cls(received[: _header(received.numpy()).num_bytes])
+        payload.check()
+        return payload
+
+    @property
+    def header(self) -> "Header":
+        return _header(self.data.numpy())
+
+    def check(self) -> "Header":
+        """The header, if the bytes are those that were written."""
+        data = self.data.numpy()
+        header = _header(data)
+        if header.num_bytes != len(data):
+            raise PayloadError(f"has {len(data)} bytes, its header says {header.num_bytes}")
+        if seal_of(data) != header.checksum:
+            raise PayloadError("was changed on its way: its checksum does not match")
+        return header
+
+
+class Header(NamedTuple):
+    code: int
+    checksum: int
+    num_values: int
+    num_bytes: int
+
+
+class Section(NamedTuple):
+    start: int
+    """Of its values in the whole vector."""
+    num_values: int
+    raw: bool
+    body: Bytes
+
+
+def padded(num_bytes: int) -> int:
+    """Sections begin at multiples of 4, so that floats in them can be viewed in place."""
+    return (num_bytes + 3) & ~3
+
+
+def seal_of(data: Bytes) -> int:
+    """The checksum that belongs into the header: of what follows it, and of the code before it."""
+    return checksum(data[CHECKED_FROM:]) ^ int(data[3])
+
+
+def _header(data: Bytes) -> Header:
+    if len(data) < HEADER.size:
+        raise PayloadError(f"has {len(data)} bytes, fewer than its header")
+    magic, version, code, check, num_values, num_bytes = HEADER.unpack_from(data.data)
+    if magic != MAGIC or version != VERSION:
+        raise PayloadError("does not begin as a payload does")
+    if not HEADER.size <= num_bytes <= len(data):
+        raise PayloadError(f"has {len(data)} bytes, its header says {num_bytes}")
+    return Header(code, check, num_values, num_bytes)
+
+
+class Writer:
+    """Fills a buffer section by section; `finish` writes the header."""
+
+    def __init__(self, buffer: Bytes, code: int) -> None:
+        self._buffer, self._code = buffer, code
+        self._used, self._num_values = HEADER.size, 0
+
+    def room(self) -> Bytes:
+        """Where the body of the next section goes."""
+        return self._buffer[self._used + SECTION.size :]
+
+    def close_section(self, num_values: int, num_bytes: int, *, raw: bool = False) -> None:
+        SECTION.pack_into(
+            self._buffer.data, self._used, num_values, num_bytes | (RAW if raw else 0)
+        )
+        end = self._used + SECTION.size + num_bytes
+        self._used += SECTION.size + padded(num_bytes)
+        self._buffer[end : self._used] = 0
+        self._num_values += num_values
+
+    def raw_section(self, values: Floats) -> None:
+        self.room()[: 4 * len(values)].view(np.float32)[:] = values
+        self.close_section(len(values), 4 * len(values), raw=True)
+
+    def finish(self) -> Bytes:
+        data = self._buffer[: self._used]
+        HEADER.pack_into(data.data, 0, MAGIC, VERSION, self._code, 0, self._num_values, self._used)
+        struct.pack_into("<I", data.data, 4, seal_of(data))
+        return data
+
+
+def sections(payload: Payload, *, code: int, num_values: int) -> Iterator[Section]:
+    """The sections of a checked payload that has to hold `num_values` values."""
+    header = payload.check()
+    if header.code != code:
+        raise PayloadError(f"was made by compressor {header.code}, not by {code}")
+    if header.num_values != num_values:
+        raise PayloadError(f"holds {header.num_values} values, not {num_values}")
+    data = payload.data.numpy()
+    at, start = HEADER.size, 0
+    while at < len(data):
+        if at + SECTION.size > len(data):
+            raise PayloadError("ends inside a section")
+        count, size = SECTION.unpack_from(data.data, at)
+        raw, size = bool(size & RAW), size & ~RAW
+        at += SECTION.size
+        if at + size > len(data) or start + count > num_values or (raw and size != 4 * count):
+            raise PayloadError("has a section that does not fit into it")
+        yield Section(start, count, raw, data[at : at + size])
+        at, start = at + padded(size), start + count
+    if start != num_values:
+        raise PayloadError(f"has sections for {start} of {num_values} values")

@@ -1,0 +1,148 @@
+"""Random-k: values at indices that all workers draw alike, so that only values travel.
+
+One index is drawn in each of k strides (see `bits/strides.py`) from the seed that workers share.
+Without feedback a value is sent times the length of its stride, the inverse of its chance: the mean
+of many encodings is the value itself. With feedback it is sent as it is, since what was not sent
+comes again. Values of all workers stand for the same places, so sums can go round a ring as they
+are.
+
+    key of the draw (8)    values, float32
+"""
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from talka.compress.arguments import share, short
+from talka.compress.base import (
+    Additive,
+    Draw,
+    NonFinite,
+    Residuals,
+    _shares_memory,
+    as_floats,
+)
+from talka.compress.bits.select import check_finite, take_at
+from talka.compress.bits.strides import one_in_each, sample, stride_lengths
+from talka.compress.layout import Layout, Piece, nameless
+from talka.compress.payload import Bytes, Floats
+from talka.compress.sparse import place
+from talka.errors import InvalidValueError, NonFiniteError, PayloadError
+
+_KEY_BYTES = 8
+
+
+class RandomK(Additive):
+    """Keeps a share of each section, at least one value."""
+
+    name, code = "randomk", 21
+    contracts = unbiased = True
+
+    def __init__(
+        self, share: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+    ) -> None:
+        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        if not 0 < share <= 1:
+            raise InvalidValueError("share", share, "above 0 and at most 1")
+        self.share = share
+        self._wired: dict[Layout, list[int]] = {}
+
+    @classmethod
+    def parse(cls, arguments: list[str], **options: Any) -> Self:
+        return cls(share(cls.name, arguments), **options)
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}:{short(self.share)}"
+
+    def encode_section(
+        self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
+    ) -> int:
+        chosen = _choose(values, residual, self._count(len(values)), draw.shared)
+        size = _KEY_BYTES + 4 * len(chosen)
+        room[:_KEY_BYTES] = np.frombuffer(draw.shared.to_bytes(8, "little"), np.uint8)
+        room[_KEY_BYTES:size].view(np.float32)[:] = chosen
+        return size
+
+    def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
+        if len(body) < _KEY_BYTES or len(body) % 4 or len(body) > _KEY_BYTES + 4 * len(out):
+            raise PayloadError(f"has a section of {len(body)} bytes for {len(out)} values")
+        key = int.from_bytes(body[:_KEY_BYTES].tobytes(), "little")
+        chosen = body[_KEY_BYTES:].view(np.float32)
+        place(one_in_each(len(out), len(chosen), key), chosen, out, add=add, scale=scale)
+
+    def section_max_bytes(self, num_values: int) -> int:
+        return _KEY_BYTES + 4 * self._count(num_values)
+
+    def wire(
+        self, values: Tensor, layout: Layout | None = None, *, residuals: Residuals | None = None
+    ) -> Tensor:
+        flat = as_floats(values)
+        layout = nameless(len(flat)) if layout is None else layout
+        parts, keys = [np.empty(0, np.float32)], []
+        for piece, whole in self._sections(layout):
+            part = flat[piece.start : piece.stop]
+            residual = None if residuals is None else residuals.of(piece)
+            if whole:
+                parts.append(part if residual is None else part + residual)
+                if residual is not None:
+                    residual[:] = 0
+            else:
+                keys.append(self._draw(piece).shared)
+                parts.append(self._chosen(part, residual, piece, keys[-1]))
+        self._wired[layout] = keys
+        return torch.from_numpy(np.concatenate(parts))
+
+    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+        sums, target = as_floats(wire), as_floats(out)
+        layout = nameless(len(target)) if layout is None else layout
+        if layout not in self._wired:
+            raise InvalidValueError("layout", layout, "one whose values were wired before")
+        keys = iter(self._wired[layout])
+        at = 0
+        for piece, whole in self._sections(layout):
+            part = target[piece.start : piece.stop]
+            count = len(part) if whole else self._count(len(part))
+            sent = sums[at : at + count]
+            if len(sent) < count:
+                raise PayloadError(f"holds {len(sums)} sums, too few")
+            if whole:
+                part[:] = sent
+            else:
+                place(one_in_each(len(part), count, next(keys)), sent, part, add=False, scale=1.0)
+            at += count
+        if at != len(sums):
+            raise PayloadError(f"holds {len(sums)} sums, not {at}")
+        if not _shares_memory(out):
+            out.copy_(torch.from_numpy(target).view_as(out))
+
+    def _chosen(self, part: Floats, residual: Floats | None, piece: Piece, key: int) -> Floats:
+        try:
+            return _choose(part, residual, self._count(len(part)), key)
+        except FloatingPointError:
+            if self.nonfinite == "error":
+                raise NonFiniteError(piece.name) from None
+            if residual is not None:
+                residual[:] = 0
+            return sample(part, None, self._count(len(part)), key)
+
+    def _count(self, num_values: int) -> int:
+        return min(max(round(self.share * num_values), 1), num_values)
+
+
+def _choose(values: Floats, residual: Floats | None, count: int, key: int) -> Floats:
+    """What is sent; with a residual, that becomes the sums without it."""
+    check_finite(values, residual)
+    if residual is not None:
+        chosen = np.empty(count, np.float32)
+        take_at(values, residual, one_in_each(len(values), count, key), chosen)
+    else:
+        length, num_longer = stride_lengths(len(values), count)
+        chosen = sample(values, None, count, key)
+        with np.errstate(over="ignore"):
+            chosen[:num_longer] *= np.float32(length + 1)
+            chosen[num_longer:] *= np.float32(length)
+    check_finite(chosen)
+    return chosen

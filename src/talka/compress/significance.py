@@ -1,0 +1,116 @@
+"""Significance: an entry is sent, whole, once it is large against the others.
+
+Sent are entries of at least `ratio` times the root mean square of their section; the others wait in
+the residual until they have become that large (Hsieh et al., Gaia, NSDI 2017; here the threshold
+moves with the gradient). Without feedback they are dropped. At least the largest entry is sent, so
+it contracts. No more than one in `ratio`^2 can be that large, which bounds the size.
+"""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from talka.compress import sparse
+from talka.compress.arguments import number, short
+from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.bits.lanes import compiled
+from talka.compress.bits.largest import largest
+from talka.compress.bits.select import Picked, magnitude_bits, select
+from talka.compress.layout import Piece
+from talka.compress.payload import Bytes, Floats
+from talka.compress.seen import BytesSeen
+from talka.errors import InvalidValueError, SpecError
+
+_LANES = 512
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Significance(Sectioned):
+    name, code = "significance", 23
+    contracts = True
+
+    def __init__(
+        self, ratio: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+    ) -> None:
+        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        if not 0 < ratio < math.inf:
+            raise InvalidValueError("ratio", ratio, "above 0")
+        self.ratio = ratio
+        density = math.erfc(ratio / math.sqrt(2))  # of a gaussian
+        self._seen = BytesSeen(sparse.expected_bytes(1_000_000, 1_000_000 * density) / 1_000_000)
+
+    @classmethod
+    def parse(cls, arguments: list[str], **options: Any) -> Self:
+        ratio = number(arguments[0]) if len(arguments) == 1 else None
+        if ratio is None or ratio <= 0:
+            raise SpecError(
+                ":".join([cls.name, "/".join(arguments)]).removesuffix(":"),
+                "does not say how many times the root mean square an entry must reach",
+                f"one number above 0: {cls.name}:3",
+            )
+        return cls(ratio, **options)
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}:{short(self.ratio)}"
+
+    def encode_section(
+        self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
+    ) -> int:
+        squares = sum_of_squares(values, residual)
+        if not math.isfinite(squares):  # no square of a float32 overflows a float64
+            raise FloatingPointError
+        size = sparse.write(self._pick(values, residual, squares), len(values), room)
+        self._seen.note(len(values), size)
+        return size
+
+    def _pick(self, values: Floats, residual: Floats | None, squares: float) -> Picked:
+        tau = self.ratio * math.sqrt(squares / max(len(values), 1))
+        least = magnitude_bits(tau if tau < _LARGEST else math.inf)
+        least = max(least, magnitude_bits(1e-45))  # zero is not significant
+        guess = round(self._seen.expected(len(values)) / 4)  # more than 4 bytes an entry
+        picked = select(values, residual, least, guess=guess)
+        if squares and not len(picked.indices):
+            picked = largest(values if residual is None else residual, 1)
+            if residual is not None:
+                residual[picked.indices] = 0
+        return picked
+
+    def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
+        picked = sparse.read(body, len(out))
+        sparse.place(picked.indices, picked.values, out, add=add, scale=scale)
+
+    def section_max_bytes(self, num_values: int) -> int:
+        if self.ratio <= 1:
+            return sparse.max_bytes(num_values, num_values)
+        most = int(num_values / self.ratio / self.ratio * (1 + 1e-6)) + 1  # rounded as float32
+        return sparse.max_bytes(num_values, min(most, num_values))
+
+    def section_expected_bytes(self, num_values: int) -> float:
+        return max(self._seen.expected(num_values), sparse.max_bytes(num_values, 1))
+
+
+def sum_of_squares(values: Floats, residual: Floats | None) -> float:
+    """Of the sums with a residual: value i is added to sum i % 512, then those sums in order."""
+    return float(_sum_of_squares(values, residual))
+
+
+@compiled
+def _sum_of_squares(values: Any, residual: Any) -> Any:
+    lanes = np.zeros(_LANES)
+    for start in range(0, len(values), _LANES):
+        block = values[start : start + _LANES]
+        if residual is None:
+            for lane in range(len(block)):
+                one = np.float64(block[lane])
+                lanes[lane] += one * one
+        else:
+            rest = residual[start : start + _LANES]
+            for lane in range(len(block)):
+                one = np.float64(np.float32(block[lane] + rest[lane]))
+                lanes[lane] += one * one
+    total = 0.0
+    for lane in range(_LANES):
+        total += lanes[lane]
+    return total

@@ -1,0 +1,69 @@
+"""Some values and where they stand: what top-k and significance write.
+
+    count (4)    values, float32, in the order of their indices    indices, Rice-coded in words of 4
+
+Nothing is larger in this form than `max_bytes(num_values, count)` says: Rice codes have a longest
+one (see `bits/rice.py`), 5% above the mean.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from talka.compress.bits import rice
+from talka.compress.bits.lanes import compiled
+from talka.compress.bits.select import Picked
+from talka.compress.payload import Bytes, Floats
+from talka.errors import PayloadError
+
+_COUNT_BYTES = 4
+
+
+def max_bytes(num_values: int, count: int) -> int:
+    return _COUNT_BYTES + 4 * count + 4 * rice.max_words(num_values, count)
+
+
+def expected_bytes(num_values: int, count: float) -> float:
+    return _COUNT_BYTES + 4 * count + 4 * rice.expected_words(num_values, count)
+
+
+def write(picked: Picked, num_values: int, room: Bytes) -> int:
+    """Gives the number of bytes."""
+    count = len(picked.indices)
+    words = rice.encode(picked.indices, num_values)
+    size = _COUNT_BYTES + 4 * count + 4 * len(words)
+    into = room[:size].view(np.uint32)
+    into[0] = count
+    into[1 : 1 + count] = picked.values.view(np.uint32)
+    into[1 + count :] = words
+    return size
+
+
+def read(body: Bytes, num_values: int) -> Picked:
+    """What was written, or PayloadError."""
+    if len(body) < _COUNT_BYTES or len(body) % 4:
+        raise PayloadError(f"has a section of {len(body)} bytes, no count and words")
+    words = body.view(np.uint32)
+    count = int(words[0])
+    if 1 + count > len(words):
+        raise PayloadError(f"has a section of {len(body)} bytes, too few for {count} values")
+    indices = rice.decode(words[1 + count :], num_values, count)
+    return Picked(indices, words[1 : 1 + count].view(np.float32), num_values)
+
+
+def place(indices: rice.Indices, values: Floats, out: Floats, *, add: bool, scale: float) -> None:
+    """`out` becomes (or grows by) `scale` times the values at ascending indices."""
+    if not add:
+        out[:] = 0
+    _place(indices, values, np.float32(scale), add, out)
+
+
+@compiled
+def _place(indices: Any, values: Any, scale: Any, add: Any, out: Any) -> None:
+    for at in range(len(indices)):
+        value = np.float32(values[at] * scale)
+        index = indices[at]
+        if add:
+            out[index] = np.float32(out[index] + value)
+        else:
+            out[index] = value

@@ -1,0 +1,110 @@
+"""Top-k: the largest entries of each section by magnitude, with their indices.
+
+Exactly the k largest, whatever the size; of equal ones those with the lowest indices; zeros never,
+so that a section with fewer other values is smaller. Biased, so it is used with error feedback:
+what is not sent is part of what is wanted next time (Stich et al., arXiv:1809.07599).
+
+A large section takes one pass, and one before that looks for NaN where a residual would be changed:
+a threshold from a sample is set so low that a few more than k values reach it, and the k largest
+are taken of those. Where the sample misleads (most values are equal, say), the digits of all values
+are counted, which takes a few passes more. Either way the same values are sent.
+"""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from talka.compress import sparse
+from talka.compress.arguments import share, short
+from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.bits.largest import kth_largest, largest, narrow, put_back
+from talka.compress.bits.select import Picked, check_finite, magnitude_bits, select
+from talka.compress.bits.strides import sample
+from talka.compress.layout import Piece
+from talka.compress.payload import Bytes, Floats
+from talka.errors import InvalidValueError
+
+COUNTED_UP_TO = 1 << 14
+"""Values of a section for which a sample does not pay."""
+_SMALLEST = magnitude_bits(1e-45)
+
+
+class TopK(Sectioned):
+    """Keeps a share of each section, at least one value."""
+
+    name, code = "topk", 20
+    contracts = True
+
+    def __init__(
+        self, share: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+    ) -> None:
+        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        if not 0 < share <= 1:
+            raise InvalidValueError("share", share, "above 0 and at most 1")
+        self.share = share
+
+    @classmethod
+    def parse(cls, arguments: list[str], **options: Any) -> Self:
+        return cls(share(cls.name, arguments), **options)
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}:{short(self.share)}"
+
+    def encode_section(
+        self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
+    ) -> int:
+        if residual is not None:
+            check_finite(values, residual)
+        picked = pick_largest(values, residual, self._count(len(values)), draw.noise)
+        check_finite(picked.values)  # what is not finite is always among the largest
+        return sparse.write(picked, len(values), room)
+
+    def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
+        picked = sparse.read(body, len(out))
+        sparse.place(picked.indices, picked.values, out, add=add, scale=scale)
+
+    def section_max_bytes(self, num_values: int) -> int:
+        return sparse.max_bytes(num_values, self._count(num_values))
+
+    def section_expected_bytes(self, num_values: int) -> float:
+        return sparse.expected_bytes(num_values, self._count(num_values))
+
+    def _count(self, num_values: int) -> int:
+        return min(max(round(self.share * num_values), 1), num_values)
+
+
+def pick_largest(values: Floats, residual: Floats | None, count: int, key: int) -> Picked:
+    """The largest sums; the residual becomes the sums without them."""
+    depth, size = _depth(len(values), count)
+    if depth >= size:
+        wanted = values if residual is None else np.add(values, residual, out=residual)
+        return _of_all(wanted, residual, count)
+    some = sample(values, residual, size, key)
+    least = max(np.int32(kth_largest(some.view(np.int32), depth)[0]), _SMALLEST)
+    guess = round(1.25 * depth / size * len(values))
+    found = select(values, residual, least, guess=guess, limit=4 * guess)
+    if found.stop == len(values) and (len(found.indices) >= count or least == _SMALLEST):
+        return narrow(found, count, residual)
+    if residual is None:
+        return _of_all(values, None, count)
+    put_back(found, residual)
+    residual[found.stop :] += values[found.stop :]
+    return _of_all(residual, residual, count)
+
+
+def _of_all(wanted: Floats, residual: Floats | None, count: int) -> Picked:
+    picked = largest(wanted, count)
+    if residual is not None:
+        residual[picked.indices] = 0
+    return picked
+
+
+def _depth(num_values: int, count: int) -> tuple[int, int]:
+    """How many of how large a sample reach a threshold that almost always `count` values reach."""
+    if num_values <= COUNTED_UP_TO:
+        return 0, 0
+    size = min(max(num_values // 32, 1 << 12), 1 << 15)
+    mean = count * size / num_values
+    return math.ceil(mean + 3 * math.sqrt(mean) + 3), size

@@ -1,0 +1,168 @@
+"""Elias codes and packed numbers against strings of bits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from talka.compress.bits import elias, packing
+from talka.compress.bits.levels import Grid
+
+
+def gamma(number):
+    digits = f"{number:b}"
+    return "0" * (len(digits) - 1) + digits
+
+
+def codes_of(levels, largest):
+    """The bits of signed levels, as a string."""
+    bits, last = "", -1
+    for index, level in enumerate(levels):
+        if level:
+            bits += gamma(index - last) + str(int(level < 0))
+            bits += gamma(abs(level)) if largest > 1 else ""
+            last = index
+    return bits
+
+
+def packed(numbers, width):
+    words = np.zeros(packing.num_words(len(numbers), width), np.uint32)
+    full = len(numbers) // packing.BLOCK * packing.BLOCK
+    numbers = np.array([*numbers, *[0] * packing.BLOCK], np.uint32)
+    for start in range(0, full, packing.BLOCK):
+        block = numbers[start : start + packing.BLOCK].copy()
+        packing.pack(block, width, words, start * width // 32)
+    rest = len(numbers) - packing.BLOCK - full
+    if rest:
+        packing.pack_rest(numbers[full:].copy(), rest, width, words, full * width // 32)
+    return words
+
+
+def written(levels, largest, limit=1 << 20):
+    """Words of codes; of one part, without their head, and the number of levels in them."""
+    width, zero = (2 * largest).bit_length(), np.uint32(largest)
+    words = packed([level + largest for level in levels], width)
+    codes = np.zeros(limit + elias.MARGIN, np.uint32)
+    parts = elias.parts_of(len(levels))
+    size = elias.write_codes(words, width, len(levels), zero, parts, limit, codes)
+    return codes[:size]
+
+
+def text(codes):
+    return "".join(f"{word:032b}" for word in codes)
+
+
+def read(codes, num_values, largest):
+    out = np.full(num_values, 9, np.float32)
+    unit = np.full(1, 0.5, np.float32)  # a level is two steps
+    grid = Grid(2 * largest, num_values, unit, unit)
+    parts = elias.parts_of(num_values)
+    return elias.read_codes(codes, parts, grid, False, np.float32(1), out), out
+
+
+@pytest.mark.parametrize(
+    "number, code", [(1, "1"), (2, "010"), (3, "011"), (4, "00100"), (8, "0001000")]
+)
+def test_gamma_codes_of_the_book(number, code):
+    count, *codes = written([0] * (number - 1) + [1], 1)
+    assert count == 1
+    assert text(codes).rstrip("0") == code.rstrip("0")  # then a 0 for plus
+    _, *codes = written([-number], 8)
+    assert text(codes).rstrip("0") == ("1" + "1" + code).rstrip("0")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    num_values=st.integers(1, 3000),
+    largest=st.sampled_from([1, 2, 7, 100, 32767]),
+    density=st.sampled_from([0, 0.001, 0.02, 0.3, 1]),
+    seed=st.integers(0, 1 << 32),
+)
+def test_codes_are_those_of_strings(num_values, largest, density, seed):
+    levels = some_levels(num_values, largest, density, seed)
+    count, *codes = written(levels.tolist(), largest)
+    expected = codes_of(levels.tolist(), largest)
+    assert count == np.count_nonzero(levels)
+    assert text(codes) == expected + "0" * (-len(expected) % 32)
+    fits, out = read(np.array([count, *codes], np.uint32), num_values, largest)
+    assert fits
+    np.testing.assert_array_equal(out, levels)
+
+
+def some_levels(num_values, largest, density, seed):
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(-largest, largest + 1, num_values) * (rng.random(num_values) < density)
+    levels[rng.integers(num_values)] = largest
+    return levels
+
+
+@pytest.mark.parametrize("num_values", [1 << 14, 20_000, 33_333])
+@pytest.mark.parametrize("density", [0, 0.01, 0.5])
+def test_a_long_section_has_four_parts(num_values, density):
+    levels = some_levels(num_values, 7, density, 1)
+    codes = written(levels.tolist(), 7)
+    num_parts, length = elias.parts_of(num_values)
+    assert num_parts == 4
+    lengths = [*codes[4:7], len(codes) - 7 - int(codes[4:7].sum())]
+    at = 7
+    for part in range(4):
+        mine = levels[part * length : (part + 1) * length]
+        assert codes[part] == np.count_nonzero(mine)
+        expected = codes_of(mine.tolist(), 7)
+        assert text(codes[at : at + lengths[part]]) == expected + "0" * (-len(expected) % 32)
+        at += lengths[part]
+    fits, out = read(codes, num_values, 7)
+    assert fits
+    np.testing.assert_array_equal(out, levels)
+
+
+@pytest.mark.parametrize("place", [65_534, 65_535, 65_536, 131_071, 131_072, 1_500_000])
+def test_long_ways(place):
+    """In the first of four parts."""
+    levels = np.zeros(4 * (place + 512), np.int64)
+    levels[place] = -5
+    codes = written(levels.tolist(), 7)
+    expected = gamma(place + 1) + "1" + gamma(5)
+    assert text(codes[7:]) == expected + "0" * (-len(expected) % 32)
+    fits, out = read(codes, len(levels), 7)
+    assert fits
+    np.testing.assert_array_equal(out, levels)
+
+
+def test_more_than_the_limit_is_not_written():
+    levels = some_levels(5000, 7, 0.3, 2).tolist()
+    size = len(written(levels, 7))
+    assert len(written(levels, 7, limit=size)) == size
+    assert len(written(levels, 7, limit=size - 1)) == 0
+
+
+@pytest.mark.parametrize("num_values", [250, 20_000])
+def test_codes_that_do_not_fit_are_refused(num_values):
+    codes = written([3, 0, 0, -7, 1] * (num_values // 5), 7)
+    assert read(codes, num_values, 7)[0]
+    assert not read(codes, num_values - 1, 7)[0]  # an index beyond the end
+    assert not read(codes, num_values, 6)[0]  # a level beyond the last
+    assert not read(codes[:-1], num_values, 7)[0]
+    assert not read(np.append(codes, np.uint32(0)), num_values, 7)[0]
+    assert not read(codes[:0], num_values, 7)[0]
+    for part in range(len(codes) if num_values == 250 else 7):
+        for word in (0, 1, int(codes[part]) + 1, 1 << 31, (1 << 32) - 1):
+            forged = codes.copy()
+            forged[part] = word
+            if part < 1 or (num_values == 20_000 and part < 7):
+                assert not read(forged, num_values, 7)[0]
+            else:
+                read(forged, num_values, 7)
+
+
+@settings(max_examples=100, deadline=None)
+@given(count=st.integers(1, 2000), width=st.integers(1, 17), seed=st.integers(0, 1 << 32))
+def test_numbers_are_packed_and_found_again(count, width, seed):
+    numbers = np.random.default_rng(seed).integers(0, 1 << width, count)
+    words = packed(numbers.tolist(), width)
+    assert len(words) == packing.num_words(count, width)
+    assert 32 * len(words) - count * width < 32
+    found = np.empty(packing.BLOCK, np.uint32)
+    for start in range(0, count, packing.BLOCK):
+        num_found = packing.unpack_block(words, width, start, count, found)
+        np.testing.assert_array_equal(found[:num_found], numbers[start : start + num_found])
