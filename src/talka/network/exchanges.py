@@ -11,11 +11,7 @@ from talka.errors import InvalidValueError
 from talka.network.collectives import all_reduce, broadcast, reduce
 from talka.network.cost import Cost, Pair, all_pairs_round, cost_of_rounds
 from talka.network.link import Link, Network, share_of
-from talka.network.patterns import (
-    backwards,
-    binomial_tree,
-    ranks_by_host,
-)
+from talka.network.patterns import backwards, ranks_by_host
 from talka.units import format_bytes
 
 

@@ -1,0 +1,23 @@
+"""Who says it to whom: averages of vectors among workers, compressed or not, the same bits for all."""
+
+from talka.exchange.base import CompressedExchange, Exchange
+from talka.exchange.choose import Choice, choices, choose
+from talka.exchange.meter import Meter
+from talka.exchange.predict import Prediction, predict
+from talka.exchange.probe import ProbeResult, probe
+from talka.exchange.registry import EXCHANGES, open_exchange
+
+__all__ = [
+    "EXCHANGES",
+    "Choice",
+    "CompressedExchange",
+    "Exchange",
+    "Meter",
+    "Prediction",
+    "ProbeResult",
+    "choices",
+    "choose",
+    "open_exchange",
+    "predict",
+    "probe",
+]

@@ -1,0 +1,28 @@
+"""Exchanges that add up on the way: only for payloads that add up in their own form.
+
+Anything else would have to be encoded again at every hop, and lose at every hop.
+"""
+
+from talka.compress import Additive, ErrorFeedback
+from talka.errors import SpecError
+from talka.exchange.all_gather import AllGather
+from talka.exchange.base import AnyCompressor
+
+
+class AddsUp(AllGather):
+    """What ring and tree have in common: one side with residuals, dense tensors on the wire."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        assert isinstance(self.worker, Additive | ErrorFeedback), "check() lets nothing else pass"
+        self.adder = self.worker
+
+    @classmethod
+    def check(cls, compressor: AnyCompressor) -> None:
+        inner = compressor.inner if isinstance(compressor, ErrorFeedback) else compressor
+        if not isinstance(inner, Additive):
+            raise SpecError(
+                compressor.spec,
+                f"does not add up in its own form, so it cannot go by {cls.name}",
+                "none, fp16, bf16 or randomk there, or the exchange two-phase",
+            )

@@ -1,0 +1,61 @@
+"""The cheapest exchange for what is said, by the cost model, and why."""
+
+from dataclasses import dataclass
+
+from talka.compress import Layout, compressor
+from talka.compress.layout import nameless
+from talka.errors import SpecError
+from talka.exchange.low_rank import LowRank
+from talka.exchange.registry import COMPRESSED, powersgd_rank
+from talka.network import Cost, Network
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to average, and what it would cost."""
+
+    spec: str
+    exchange: str
+    cost: Cost
+    payload_bytes: float
+    """Of one worker's whole payload."""
+
+    @property
+    def reason(self) -> str:
+        return self.cost.reason
+
+
+def choices(
+    spec: str, num_values: int, network: Network, *, layout: Layout | None = None
+) -> list[Choice]:
+    """Every exchange that can carry it, cheapest first; of equals, the one that sends less."""
+    layout = nameless(num_values) if layout is None else layout
+    factor_rank = powersgd_rank(spec)
+    if factor_rank is not None:
+        cost = LowRank.cost(network, layout, factor_rank)
+        return [
+            Choice(spec, LowRank.name, cost, 4.0 * sum(LowRank.num_floats(layout, factor_rank)))
+        ]
+    chosen = compressor(spec)
+    found = []
+    for name, kind in COMPRESSED.items():
+        try:
+            kind.check(chosen)
+        except SpecError:
+            continue
+        payload_bytes = kind.payload_bytes(chosen, layout, network.num_workers)
+        cost = kind.cost(network, payload_bytes, 4.0 * num_values)
+        found.append(Choice(spec, name, cost, payload_bytes))
+    return sorted(found, key=lambda one: (_rounded(one.cost.seconds), one.cost.total_bytes))
+
+
+def choose(spec: str, num_values: int, network: Network, *, layout: Layout | None = None) -> Choice:
+    """The cheapest exchange for a vector of so many values.
+
+    Ties go to the one that is listed first in EXCHANGES.
+    """
+    return choices(spec, num_values, network, layout=layout)[0]
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.9g}")  # the last bits depend on the order of additions

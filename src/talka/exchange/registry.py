@@ -1,0 +1,68 @@
+"""Exchanges by name, and from the short form of what is said.
+
+`open_exchange("onebit+ef")` is two-phase, `open_exchange("none")` a ring; another way is named:
+`open_exchange("onebit+ef", "all-gather")`. `powersgd:4` is both at once.
+"""
+
+import torch.distributed as dist
+
+from talka.compress import Additive, ErrorFeedback, compressor
+from talka.compress.base import NonFinite
+from talka.errors import SpecError, UnknownNameError
+from talka.exchange.all_gather import AllGather
+from talka.exchange.base import AnyCompressor, CompressedExchange, Exchange
+from talka.exchange.global_topk import GlobalTopK
+from talka.exchange.hierarchical import Hierarchical
+from talka.exchange.low_rank import LowRank
+from talka.exchange.master import Master
+from talka.exchange.ring import Ring
+from talka.exchange.tree import Tree
+from talka.exchange.two_phase import TwoPhase
+
+COMPRESSED: dict[str, type[CompressedExchange]] = {
+    one.name: one for one in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Tree)
+}
+EXCHANGES: dict[str, type[Exchange]] = {**COMPRESSED, LowRank.name: LowRank}
+
+
+def open_exchange(
+    spec: str,
+    name: str | None = None,
+    *,
+    group: dist.ProcessGroup | None = None,
+    seed: int = 0,
+    nonfinite: NonFinite = "error",
+    whole_below: int = 0,
+) -> Exchange:
+    """The exchange that a short form names. All workers of the group have to call it together."""
+    factor_rank = powersgd_rank(spec)
+    if factor_rank is not None:
+        if name not in (None, LowRank.name):
+            raise SpecError(spec, f"is an exchange of its own, not one by {name}", "no other name")
+        return LowRank(factor_rank, group=group)
+    chosen = compressor(spec, seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+    if name is None:
+        name = default_name(chosen)
+    if name not in COMPRESSED:
+        if name == LowRank.name:
+            raise SpecError(spec, "does not go by low-rank", "powersgd:R there, such as powersgd:4")
+        raise UnknownNameError("exchange", name, tuple(EXCHANGES))
+    return COMPRESSED[name](chosen, group=group)
+
+
+def default_name(chosen: AnyCompressor) -> str:
+    """A ring for what adds up in its own form, two phases for all else."""
+    inner = chosen.inner if isinstance(chosen, ErrorFeedback) else chosen
+    return Ring.name if isinstance(inner, Additive) else TwoPhase.name
+
+
+def powersgd_rank(spec: str) -> int | None:
+    """R of `powersgd:R`, None for anything else."""
+    name, colon, argument = spec.partition(":")
+    if name != "powersgd":
+        return None
+    if not (colon and argument.isdecimal() and int(argument) > 0):
+        raise SpecError(
+            spec, "has no rank", "powersgd:R with a whole number of at least 1, such as powersgd:4"
+        )
+    return int(argument)

@@ -1,0 +1,46 @@
+"""What a rank does in the tests of exchanges: many cells of the matrix in one gang."""
+
+import hashlib
+import os
+
+import torch
+
+from talka.compress import layout_of
+from talka.exchange import open_exchange
+
+# Several buckets: one with a big matrix, one of parameters smaller than a block, one tiny.
+BUCKETS = [
+    {"fc1.weight": (60, 70), "fc1.bias": (60,)},
+    {"fc2.weight": (10, 60), "norm": (3, 1)},
+    {"scale": (2,)},
+]
+
+
+def vector(layout, rank, step, bucket):
+    generator = torch.Generator().manual_seed(1000 * step + 10 * rank + bucket)
+    values = torch.randn(layout[-1].stop, generator=generator)
+    if bucket == 0:
+        values[70:140] = 0  # a row that never has a gradient
+    return values
+
+
+def run_cells(worker, cells, num_steps, keep):
+    """For each (spec, exchange): a digest of all results, and those of the first `keep` steps."""
+    os.environ["GROUP_RANK"] = str(worker.rank // 2)
+    results = []
+    for spec, name in cells:
+        made = open_exchange(spec, name)
+        digest, kept = hashlib.sha256(), []
+        for step in range(num_steps):
+            layouts = [layout_of(shapes) for shapes in BUCKETS]
+            vectors = [vector(one, worker.rank, step, i) for i, one in enumerate(layouts)]
+            futures = [made.average(*pair) for pair in zip(vectors, layouts, strict=True)]
+            averages = [future.wait() for future in futures]
+            for average in averages:
+                digest.update(average.numpy().tobytes())
+            if step < keep:
+                kept.append([average.tolist() for average in averages])
+        meter = made.meter
+        results.append([digest.hexdigest(), kept, meter.sent_bytes, meter.received_bytes])
+        made.close()
+    return results

@@ -1,0 +1,43 @@
+"""The cheapest exchange, by the cost model."""
+
+import pytest
+
+from talka.compress import layout_of
+from talka.errors import SpecError
+from talka.exchange import choices, choose
+from talka.network import Link, Network
+
+SLOW = Link(0.0001, 1e8)
+
+
+def test_many_workers_go_by_two_phases_and_far_ones_by_all_gather():
+    near = choose("onebit+ef", 3_000_000, Network.equal(SLOW, 8))
+    assert near.exchange == "two-phase"
+    assert "2 (P-1)/P B" in near.reason
+    assert near.payload_bytes == pytest.approx(3_000_000 / 8, rel=0.01)
+    far = choose("onebit+ef", 1000, Network.equal(Link(0.05, 1e8), 3))
+    assert far.exchange == "all-gather"
+
+
+def test_hosts_with_several_workers_sum_inside_first():
+    inner = Link(1e-5, 1e11)
+    network = Network.equal(SLOW, 8, num_hosts=2, inner=inner)
+    assert choose("onebit+ef", 10_000_000, network).exchange == "hierarchical"
+
+
+def test_only_what_can_carry_it_is_offered():
+    network = Network.equal(SLOW, 4)
+    assert {one.exchange for one in choices("onebit+ef", 1000, network)} == {
+        *("two-phase", "all-gather", "master", "hierarchical")
+    }
+    assert {"ring", "tree"} <= {one.exchange for one in choices("fp16", 1000, network)}
+    assert "global-topk" in {one.exchange for one in choices("topk:0.01+ef", 1000, network)}
+
+
+def test_powersgd_is_an_exchange_of_its_own():
+    layout = layout_of({"w": (1000, 1000), "b": (1000,)})
+    [only] = choices("powersgd:2", 1_001_000, Network.equal(SLOW, 4), layout=layout)
+    assert only.exchange == "low-rank"
+    assert only.payload_bytes == 4 * (2 * 2000 + 1000)
+    with pytest.raises(SpecError, match="has no rank"):
+        choices("powersgd:0", 10, Network.equal(SLOW, 4))

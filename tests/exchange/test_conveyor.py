@@ -1,0 +1,75 @@
+"""The thread that carries exchanges: order, overlap, errors. No sockets here."""
+
+import threading
+
+import pytest
+
+from talka.exchange.conveyor import Conveyor
+from talka.exchange.meter import Meter
+
+
+class Signal:
+    """An operation that is done when the test says so."""
+
+    def __init__(self):
+        self.event = threading.Event()
+
+    def wait(self):
+        assert self.event.wait(timeout=10)
+
+
+def steps(said, name, *signals):
+    said.append(f"{name} starts")
+    for number, signal in enumerate(signals):
+        yield [signal]
+        said.append(f"{name} has {number}")
+
+
+def test_the_next_starts_while_the_first_waits():
+    said, signals = [], [Signal() for _ in range(3)]
+    gate = Signal()
+    conveyor = Conveyor(Meter(), overlaps=True)
+    opening = conveyor.put(lambda: steps(said, "opening", gate), lambda: None)
+    first = conveyor.put(lambda: steps(said, "a", signals[0], signals[1]), lambda: "a done")
+    second = conveyor.put(lambda: steps(said, "b", signals[2]), lambda: "b done")
+    for signal in (gate, *signals):
+        signal.event.set()
+    assert [opening.wait(), first.wait(), second.wait()] == [None, "a done", "b done"]
+    assert said.index("b starts") < said.index("a has 0")
+    assert said.index("a has 1") < said.index("b has 0"), "it waits for the oldest alone"
+    conveyor.close()
+
+
+def test_without_overlap_one_is_done_before_the_next_starts():
+    said, signal = [], Signal()
+    conveyor = Conveyor(Meter(), overlaps=False)
+    first = conveyor.put(lambda: steps(said, "a", signal, signal), lambda: None)
+    second = conveyor.put(lambda: steps(said, "b", signal), lambda: None)
+    signal.event.set()
+    first.wait(), second.wait()
+    assert said == ["a starts", "a has 0", "a has 1", "b starts", "b has 0"]
+    conveyor.close()
+
+
+def test_an_error_belongs_to_its_own_future_and_the_next_go_on():
+    def broken():
+        yield []
+        raise ArithmeticError("no")
+
+    conveyor = Conveyor(Meter(), overlaps=True)
+    bad = conveyor.put(broken, lambda: None)
+    good = conveyor.put(lambda: steps([], "good"), lambda: "fine")
+    with pytest.raises(ArithmeticError, match="no"):
+        bad.wait()
+    assert good.wait() == "fine"
+    conveyor.close()
+
+
+def test_what_is_under_way_is_finished_before_the_thread_ends():
+    said, signal = [], Signal()
+    conveyor = Conveyor(Meter(), overlaps=True)
+    future = conveyor.put(lambda: steps(said, "a", signal), lambda: "done")
+    signal.event.set()
+    conveyor.close()
+    assert future.wait() == "done"
+    assert not [one for one in threading.enumerate() if one.name == "talka-exchange"]
