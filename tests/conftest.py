@@ -11,6 +11,19 @@ os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
 
 
 @pytest.fixture(scope="session")
+def lab_works():
+    """Skips where a lab cannot be built; as root, in CI, it can."""
+    from talka.errors import LabError
+    from talka.lab import Lab, LabConfig
+
+    try:
+        with Lab(LabConfig(num_hosts=1, rate_bits_per_s=1e9)):
+            pass
+    except LabError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
 def ray_cluster():
     """Three Ray machines of one core each, on loopback, that notice a death within a second."""
     if "ray" not in sys.modules:

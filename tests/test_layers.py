@@ -5,6 +5,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "talka"
 LAYERS = [  # top to bottom; names in one row may not import each other
+    ["__main__"],
     ["cli"],
     ["dashboard", "report", "lab"],
     ["jobs"],

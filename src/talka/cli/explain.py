@@ -6,10 +6,10 @@ HELP = "what a job would cost, before it runs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from talka.cli import explain_collectives
+    from talka.cli import explain_collectives, explain_train
 
     topics = parser.add_subparsers(dest="topic", metavar="TOPIC", required=True)
-    for name, module in {"collectives": explain_collectives}.items():
+    for name, module in {"collectives": explain_collectives, "train": explain_train}.items():
         topic = topics.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(topic)
         topic.set_defaults(run=module.run)

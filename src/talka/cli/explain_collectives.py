@@ -8,14 +8,13 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from talka.cli.networks import MAX_WORKERS, described, parse_size
 from talka.cli.tables import print_json, print_table
 from talka.errors import InvalidValueError
 from talka.units import (
     format_bytes,
-    format_rate,
     format_seconds,
     parse_bytes,
-    parse_count,
     parse_rate,
     parse_seconds,
 )
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 HELP = "what collectives and exchanges cost on given links"
 DEFAULT_WORKERS = 8
-MAX_WORKERS = 1000  # the pairs of workers and servers grow with its square
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
 def _network(args: argparse.Namespace) -> "Network":
     from talka.network import Link, Network, spread
 
-    num_workers, num_hosts = _count(args.workers, "--workers"), _count(args.hosts, "--hosts")
+    num_workers = None if args.workers is None else parse_size(args.workers, name="--workers")
+    num_hosts = None if args.hosts is None else parse_size(args.hosts, name="--hosts")
     rates = None
     if args.rates is not None:
         rates = [parse_rate(rate, name="--rates") for rate in args.rates.split(",")]
@@ -89,15 +88,6 @@ def _network(args: argparse.Namespace) -> "Network":
         workers_per_host=spread(num_workers, num_hosts=num_hosts),
         inner=Link(inner_latency_s, parse_rate(args.inner_rate, name="--inner-rate")),
     )
-
-
-def _count(text: str | None, name: str) -> int | None:
-    if text is None:
-        return None
-    count = parse_count(text, name=name)
-    if not 1 <= count <= MAX_WORKERS:
-        raise InvalidValueError(name, text, f"a whole number from 1 to {MAX_WORKERS}")
-    return count
 
 
 def _rows(
@@ -141,7 +131,7 @@ def _print_tables(
     groups: Mapping[str, list[dict[str, Any]]],
     cheapest: str | None,
 ) -> None:
-    print(f"{_described(network)}, latency {format_seconds(network.links[0].latency_s)}")
+    print(described(network))
     print(f"P = {network.num_workers} workers, B = {format_bytes(payload_bytes)} payload of each")
     for title, rows in groups.items():
         marked = cheapest if title == "exchanges" else None
@@ -152,16 +142,6 @@ def _print_tables(
         )
     if cheapest:
         print("\n* the cheapest exchange after which everyone has the average")
-
-
-def _described(network: "Network") -> str:
-    rates = [format_rate(link.rate_bits_per_s) for link in network.links]
-    links = f"links of {rates[0]}" if len(set(rates)) == 1 else f"links of {', '.join(rates)}"
-    if max(network.workers_per_host) == 1:
-        return links
-    per_host = ", ".join(str(count) for count in network.workers_per_host)
-    inner = f"{format_rate(network.inner.rate_bits_per_s)} inside"
-    return f"{len(rates)} hosts of {per_host} workers, {inner}, {links}"
 
 
 def _cells(row: Mapping[str, Any], *, is_cheapest: bool) -> dict[str, str]:

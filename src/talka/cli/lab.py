@@ -1,0 +1,158 @@
+"""Run a command on several hosts that are all this machine: every host is a network namespace
+behind a link of its own, limited in both directions.
+
+    talka lab --hosts 4 --rate 100mbit -- python train.py
+
+The command is started once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK
+(the host), MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME set, so that a torch.distributed script
+runs unchanged. OMP_NUM_THREADS is 1 unless you set it, and PATH begins with the folder of talka's own
+Python. In the command {rank}, {host}, {hosts}, {address} (of the rank's host) and {master} (the
+address of host 0) are filled in. Hosts see each other, by address or as host-0, host-1, ..., and
+nothing else. What rank 0 prints is shown; all that a rank prints goes into its log.
+
+If a rank fails, the others have 10 s to end by themselves, unless some are killed by --kill: then
+they may go on. Needs `ip` and `tc`, and root or a kernel that allows user namespaces (there ranks see
+user id 0). Nothing is left behind, whatever ends it.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from talka.cli.tables import print_json, print_table
+from talka.errors import InvalidValueError
+from talka.units import format_bytes, format_rate, format_seconds, parse_rate, parse_seconds
+
+if TYPE_CHECKING:
+    from talka.lab import Kill, LabConfig, LabResult, Pause, Trouble
+
+HELP = "several hosts on this machine, each behind a slow link"
+_OPTION_OF = {
+    "num_hosts": "--hosts",
+    "rate_bits_per_s": "--rate",
+    "rate_of": "--rate-of",
+    "ranks_per_host": "--ranks-per-host",
+    "kill": "--kill",
+    "pause": "--pause",
+}
+_RATE_OF = re.compile(r"(\d+)=(.+)")
+_KILL = re.compile(r"(\d+)@([^+@]+)")
+_PAUSE = re.compile(r"(\d+)@([^+@]+)\+([^+@]+)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add, shown = parser.add_argument, "(default: %(default)s)"
+    add("--hosts", metavar="N", type=int, default=4, help=f"number of hosts {shown}")
+    add("--rate", default="100mbit", help=f"of every link, each direction {shown}")
+    add(
+        "--rate-of",
+        metavar="HOST=RATE",
+        action="append",
+        default=[],
+        help="of one host's link; again for more",
+    )
+    add("--ranks-per-host", metavar="N", type=int, default=1, help=f"number {shown}")
+    add(
+        "--kill",
+        metavar="RANK@TIME",
+        action="append",
+        default=[],
+        help="kill all processes of a rank: 2@10s after 10 s; counts as no failure; again for more",
+    )
+    add(
+        "--pause",
+        metavar="RANK@TIME+TIME",
+        action="append",
+        default=[],
+        help="stop a rank for a while: 1@5s+3s after 5 s for 3 s; again for more",
+    )
+    add("--logs", metavar="DIR", type=Path, help="keep rank-R.log there (default: if a rank fails)")
+    add("--format", choices=("table", "json"), default="table", help=f"of the result {shown}")
+    add("cmd", metavar="CMD", nargs="*", help="after `--`: the command and its arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    from talka.lab import RunOptions, run_lab
+
+    options = RunOptions(troubles=_troubles(args), logs=args.logs, show=_show_on(args.format))
+    try:
+        result = run_lab(_config(args), args.cmd, options, check=False)
+    except InvalidValueError as error:
+        name = _OPTION_OF.get(error.name, error.name)
+        raise InvalidValueError(name, error.given, error.allowed) from None
+    if args.format == "json":
+        print_json(result.as_json())
+    else:
+        _print(result)
+    result.check()
+    return 0
+
+
+def _show_on(output_format: str) -> Callable[[bytes], None]:
+    """Rank 0's output goes where ours does, unless a program reads that."""
+    stream = sys.stderr if output_format == "json" else sys.stdout
+
+    def show(said: bytes) -> None:
+        stream.buffer.write(said)
+        stream.flush()
+
+    return show
+
+
+def _config(args: argparse.Namespace) -> "LabConfig":
+    from talka.lab import LabConfig
+
+    rate_of = {}
+    for text in args.rate_of:
+        match = _RATE_OF.fullmatch(text) or _refuse("--rate-of", text, "HOST=RATE, as in 2=20mbit")
+        rate_of[int(match[1])] = parse_rate(match[2], name="--rate-of")
+    return LabConfig(
+        num_hosts=args.hosts,
+        rate_bits_per_s=parse_rate(args.rate, name="--rate"),
+        rate_of=rate_of,
+        ranks_per_host=args.ranks_per_host,
+    )
+
+
+def _troubles(args: argparse.Namespace) -> list["Trouble"]:
+    return [*map(_kill, args.kill), *map(_pause, args.pause)]
+
+
+def _kill(text: str) -> "Kill":
+    from talka.lab import Kill
+
+    match = _KILL.fullmatch(text) or _refuse("--kill", text, "RANK@TIME, as in 2@10s")
+    return Kill(int(match[1]), parse_seconds(match[2], name="--kill"))
+
+
+def _pause(text: str) -> "Pause":
+    from talka.lab import Pause
+
+    match = _PAUSE.fullmatch(text) or _refuse("--pause", text, "RANK@TIME+TIME, as in 1@5s+3s")
+    at_s, for_s = (parse_seconds(match[index], name="--pause") for index in (2, 3))
+    return Pause(int(match[1]), at_s, for_s)
+
+
+def _refuse(name: str, text: str, allowed: str) -> NoReturn:
+    raise InvalidValueError(name, text, allowed)
+
+
+def _print(result: "LabResult") -> None:
+    rows = []
+    for host in result.hosts:
+        codes = [str(rank.exit_code) for rank in result.ranks if rank.host == host.host]
+        rows.append(
+            {
+                "host": host.host,
+                "address": host.address,
+                "rate": format_rate(host.rate_bits_per_s),
+                "sent": format_bytes(host.sent_bytes),
+                "received": format_bytes(host.received_bytes),
+                "exit codes": " ".join(codes),
+            }
+        )
+    title = f"\n{len(result.ranks)} ranks on {len(rows)} hosts, {format_seconds(result.seconds)}"
+    print_table(rows, title=title, right=("rate", "sent", "received"))

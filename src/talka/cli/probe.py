@@ -1,0 +1,107 @@
+"""Measure latency and rate between all ranks, in a few seconds: what the links really do.
+
+Every rank runs it, and rank 0 prints:
+
+    talka lab --hosts 3 --rate 100mbit -- talka probe
+    torchrun --nnodes 3 --nproc-per-node 1 ... -m talka probe
+
+Rates are of payload: of 100 Mbit/s, TCP and Ethernet headers leave 95.6. With --workers it measures
+processes of this machine, over loopback.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from talka.cli.tables import print_json, print_table
+from talka.errors import InvalidValueError
+from talka.units import format_rate, format_seconds, parse_seconds
+
+if TYPE_CHECKING:
+    from talka.engine import GangWorker
+    from talka.exchange.probe import Matrix, ProbeResult
+
+HELP = "latency and rate between ranks, measured"
+MAX_WORKERS = 64
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add, shown = parser.add_argument, "(default: %(default)s)"
+    add("--seconds", metavar="TIME", default="2s", help=f"to spend, roughly {shown}")
+    add("--workers", metavar="N", type=int, help="start N processes here instead of joining ranks")
+    add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from talka.engine import Embedded
+
+    size = _size(args.workers)
+    seconds = parse_seconds(args.seconds, name="--seconds")
+    with Embedded() as engine:
+        measured = engine.gang(_measure, seconds, size=size)[0]
+    _leave_group()
+    if os.environ.get("RANK", "0") == "0":
+        from talka.exchange.probe import ProbeResult
+
+        _print(ProbeResult(*measured), args.format)
+    return 0
+
+
+def _size(workers: int | None) -> int:
+    if workers is not None:
+        if not 1 <= workers <= MAX_WORKERS:
+            raise InvalidValueError("--workers", workers, f"from 1 to {MAX_WORKERS}")
+        return workers
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        return int(os.environ["WORLD_SIZE"])
+    raise InvalidValueError(
+        "RANK",
+        None,
+        "set by the lab or by torchrun. Run `talka lab --hosts 3 --rate 100mbit -- talka probe` or "
+        "`torchrun ... -m talka probe`, or give --workers N to measure this machine",
+    )
+
+
+def _leave_group() -> None:
+    """A process that ends as a member of a group may be aborted on its way out."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _measure(worker: "GangWorker", seconds: float) -> tuple[Any, ...]:
+    from talka.exchange.probe import probe
+
+    result = probe(seconds=seconds)
+    return result.hosts, result.latency_s, result.rate_bits_per_s
+
+
+def _print(result: "ProbeResult", output_format: str) -> None:
+    links = result.network().links
+    if output_format == "json":
+        rows = [asdict(link) for link in links]
+        print_json({**asdict(result), "links": [{"host": h, **row} for h, row in enumerate(rows)]})
+        return
+    _print_matrix("rate from rank to rank", result.rate_bits_per_s, format_rate)
+    _print_matrix("\nlatency, one way", result.latency_s, format_seconds)
+    rows = [
+        {
+            "host": host,
+            "ranks": result.hosts.count(host),
+            "rate": format_rate(link.rate_bits_per_s),
+            "latency": format_seconds(link.latency_s),
+        }
+        for host, link in enumerate(links)
+    ]
+    print_table(rows, title="\nlinks", right=("rate", "latency"))
+
+
+def _print_matrix(title: str, matrix: "Matrix", shown: Callable[[float], str]) -> None:
+    rows = []
+    for rank, values in enumerate(matrix):
+        cells = {str(other): shown(value) if value else "" for other, value in enumerate(values)}
+        rows.append({"rank": rank, **cells})
+    print_table(rows, title=title, right=tuple(rows[0]))

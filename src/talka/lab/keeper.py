@@ -1,0 +1,77 @@
+"""The process around a lab: `python -m talka.lab.keeper CHANNEL DRIVER`.
+
+Goes into private namespaces, forks their first process and waits. When the driver is gone it kills
+that first process, when it is killed itself the kernel does, and with the first process of a
+process namespace the kernel ends all others in it. So nothing outlives the driver.
+"""
+
+import os
+import select
+import signal
+import socket
+import sys
+
+from talka.engine import wire
+from talka.errors import LabError
+from talka.lab import hosts, links, namespaces
+
+_ADVICE = (
+    "Run it as root (sudo), in a container with `--privileged`, or allow user namespaces: `sysctl -w` "
+    "kernel.unprivileged_userns_clone=1 (Debian), kernel.apparmor_restrict_unprivileged_userns=0 "
+    "(Ubuntu) or user.max_user_namespaces=10000."
+)
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    driver = int(sys.argv[2])
+    watched = os.pidfd_open(driver)
+    if os.getppid() != driver:  # it died before we looked, and the number may be someone else's now
+        return
+    try:
+        for program in ("ip", "tc"):
+            links.find_program(program)
+        _leave()
+    except LabError as error:
+        wire.send(channel, {"problem": error.args})
+        return
+    first = os.fork()
+    if first == 0:
+        os.close(watched)
+        _serve(channel)
+        os._exit(0)
+    channel.close()
+    _wait_for_either(watched, os.pidfd_open(first))
+    os.kill(first, signal.SIGKILL)
+    os.waitpid(first, 0)  # ends after all the others have
+
+
+def _leave() -> None:
+    try:
+        namespaces.leave_for_private_ones()
+    except OSError as error:
+        raise LabError(
+            f"this machine refuses private namespaces ({error.strerror})", _ADVICE
+        ) from None
+
+
+def _serve(channel: socket.socket) -> None:
+    namespaces.end_with_parent()
+    try:
+        hosts.serve(channel)
+    except LabError as error:
+        wire.send(channel, {"problem": error.args})
+    except OSError as error:
+        wire.send(channel, {"problem": (f"the kernel refuses to build it ({error})", _ADVICE)})
+
+
+def _wait_for_either(*descriptors: int) -> None:
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    poll.poll()
+
+
+if __name__ == "__main__":
+    main()

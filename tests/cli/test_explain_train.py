@@ -1,0 +1,264 @@
+import argparse
+import json
+import sys
+
+import pytest
+
+from talka.cli import explain_train
+from talka.cli.main import main
+from talka.train import codec_rates
+from talka.train.codec_rates import CodecRates
+from talka.train.predictions import DEFAULT_SPECS
+
+USUAL = ("--parameters", "2.9M", "--workers", "4", "--rate", "100mbit")
+
+MODELS = """
+import sys
+from torch import nn
+
+print("this belongs to nobody's JSON")
+
+def make():
+    model = nn.Sequential(nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 10))
+    model[2].bias.requires_grad_(False)
+    return model
+
+def raises():
+    raise RuntimeError("no\\nweights")
+
+def leaves():
+    sys.exit(3)
+
+def number():
+    return 3
+
+def empty():
+    return nn.ReLU()
+
+def lazy():
+    return nn.LazyLinear(3)
+
+def frozen():
+    return nn.Linear(3, 3).requires_grad_(False)
+
+def needs(size):
+    return nn.Linear(size, size)
+
+thing = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def rates(monkeypatch):
+    """Made up, so that nothing depends on the machine."""
+
+    def measured(spec, num_values):
+        return CodecRates(4e-10, 3e-10, 0.0 if spec == "none" else 2e-10)
+
+    monkeypatch.setattr(codec_rates, "measure_codec", measured)
+
+
+@pytest.fixture
+def models(tmp_path):
+    path = tmp_path / "models.py"
+    path.write_text(MODELS)
+    return path
+
+
+def explain(capsys, *words):
+    parser = argparse.ArgumentParser(description=explain_train.__doc__)
+    explain_train.add_arguments(parser)
+    assert explain_train.run(parser.parse_args(words)) == 0
+    return capsys.readouterr().out
+
+
+def explain_json(capsys, *words):
+    return json.loads(explain(capsys, *words, "--format", "json"))
+
+
+def row(answer, spec):
+    return next(row for row in answer["rows"] if row["spec"] == spec)
+
+
+def test_the_table_has_a_row_for_every_spec_and_one_is_marked(capsys):
+    lines = explain(capsys, *USUAL, "--step-seconds", "50ms").splitlines()
+    rows = [line for line in lines if line.split(" ")[0] in DEFAULT_SPECS]
+    assert [line.split(" ")[0] for line in rows] == list(DEFAULT_SPECS)
+    assert len([line for line in rows if " * " in line]) == 1
+    [ddp] = [line for line in rows if line.startswith("none")]
+    for cell in ("17.4 MB", "1.39 s", "1.44 s", "0.14x"):
+        assert cell in ddp
+    assert lines[0] == (
+        "2.90 M parameters, P = 4 workers, links of 100 Mbit/s, latency 0.1 ms, "
+        "computing 50 ms a step"
+    )
+
+
+def test_json_gives_plain_numbers(capsys):
+    answer = explain_json(capsys, *USUAL, "--step-seconds", "0.05")
+    assert (answer["workers"], answer["rate_bits_per_s"]) == (4, 1e8)
+    assert answer["parameters"] == 2_900_000
+    ddp, onebit = row(answer, "none"), row(answer, "onebit+ef")
+    assert ddp["sent_bytes_per_worker"] == pytest.approx(2 * 3 / 4 * 4 * 2.9e6, rel=1e-4)
+    assert ddp["network_s"] == pytest.approx(1.3926, rel=1e-3)
+    assert ddp["speed_vs_one_machine"] == pytest.approx(4 * 0.05 / 1.4426, rel=1e-3)
+    assert onebit["sent_bytes_per_worker"] == pytest.approx(0.544e6, rel=0.01)
+    assert onebit["compute_s"] == 0.05
+    assert onebit["codec_s"] == pytest.approx(2.9e6 * (1.25 * 4e-10 + 2 * 3e-10))
+    assert onebit["speed_vs_ddp"] == pytest.approx(ddp["step_s"] / onebit["step_s"], rel=1e-4)
+    assert "all-gather" in [other["exchange"] for other in onebit["runners_up"]]
+    assert [one["step_s"] for one in answer["rows"] if one["best"]] == [
+        min(one["step_s"] for one in answer["rows"])
+    ]
+    assert "times as fast as one machine" in answer["verdict"]
+
+
+def test_it_says_when_one_machine_is_better(capsys):
+    text = explain(capsys, "--parameters", "2.9M", "--rate", "1mbit", "--step-seconds", "60ms")
+    assert "4 workers would be slower than one machine" in text
+    assert "What would change that: links of more than" in text
+
+
+def test_without_the_time_of_a_step_only_the_exchange_is_compared(capsys):
+    text = explain(capsys, *USUAL)
+    assert "vs one machine" not in text
+    assert "vs DDP" in text
+    assert "--step-seconds TIME, what one machine computes" in text
+    answer = explain_json(capsys, *USUAL)
+    assert row(answer, "onebit+ef")["compute_s"] is None
+    assert row(answer, "onebit+ef")["speed_vs_one_machine"] is None
+
+
+def test_specs_can_be_chosen_and_are_shown_once(capsys):
+    answer = explain_json(capsys, *USUAL, "--spec", "topk:0.1+ef", "fp16", "--spec", "fp16")
+    assert [row["spec"] for row in answer["rows"]] == ["topk:0.1+ef", "fp16"]
+
+
+def test_one_worker_has_nothing_to_exchange(capsys):
+    assert "nothing to exchange" in explain(capsys, "--parameters", "9", "--workers", "1")
+    answer = explain_json(capsys, "--parameters", "9", "--workers", "1")
+    assert answer["rows"] == []
+    assert "nothing to exchange" in answer["verdict"]
+
+
+def test_hosts_share_links(capsys):
+    words = (*USUAL, "--workers", "8", "--hosts", "2", "--step-seconds", "1s")
+    assert row(explain_json(capsys, *words), "onebit+ef")["exchange"] == "hierarchical"
+    text = explain(capsys, *words)
+    assert "2 hosts of 4, 4 workers" in text
+    assert "One machine is one worker alone." in text
+
+
+def test_a_number_of_parameters_is_taken_as_a_matrix_and_it_says_so(capsys):
+    assert "Parameters were taken as one square matrix" in explain(capsys, *USUAL)
+    assert "square" not in explain(capsys, *USUAL, "--spec", "none")
+    sent = row(explain_json(capsys, *USUAL), "powersgd:4")["sent_bytes_per_worker"]
+    assert sent == pytest.approx(2 * 3 / 4 * 4 * 4 * (1702 + 1703), rel=0.2)
+
+
+def test_a_model_gives_its_own_shapes(capsys, models, tmp_path):
+    answer = explain_json(capsys, "--model", f"{models}:make")
+    assert answer["parameters"] == 784 * 100 + 100 + 100 * 10, "what is not trained does not travel"
+    floats = 4 * (784 + 100) + 100 + 4 * (100 + 10)
+    sent = row(answer, "powersgd:4")["sent_bytes_per_worker"]
+    assert sent == pytest.approx(2 * 3 / 4 * 4 * floats)
+    assert "square" not in explain(capsys, "--model", f"{models}:make")
+    assert str(tmp_path) not in sys.path
+
+
+def test_a_model_may_import_its_neighbours(capsys, tmp_path):
+    (tmp_path / "sizes.py").write_text("WIDTH = 5\n")
+    (tmp_path / "net.py").write_text(
+        "import sizes\nfrom torch import nn\ndef make(): return nn.Linear(sizes.WIDTH, 1)\n"
+    )
+    assert explain_json(capsys, "--model", f"{tmp_path}/net.py:make")["parameters"] == 6
+
+
+@pytest.mark.parametrize(
+    "function, says",
+    [
+        ("raises", "it raised RuntimeError: no weights in line 13"),
+        ("leaves", "it raised SystemExit: 3 in line 16"),
+        ("number", "it returned int, no nn.Module"),
+        ("empty", "its model has no parameters to train"),
+        ("frozen", "its model has no parameters to train"),
+        ("lazy", "lazy parameters"),
+        ("needs", "it raised TypeError"),
+        ("thing", "the file has no function thing"),
+        ("missing", "the file has no function missing"),
+        ("", "it does not name a file and a function"),
+    ],
+)
+def test_a_function_that_makes_no_model_is_one_line(capsys, models, function, says):
+    error_of(capsys, "--model", f"{models}:{function}", says=says)
+
+
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("a.py", "def (", "it raised SyntaxError: invalid syntax in line 1"),
+        ("a.py", "import no_such_module_there_is", "ModuleNotFoundError"),
+        ("a.txt", "hello", "it is no Python file"),
+    ],
+)
+def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, says):
+    (tmp_path / name).write_text(content)
+    error_of(capsys, "--model", f"{tmp_path / name}:make", says=says)
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        ((), "--parameters is None, but must be a number such as 2.9M, unless --model"),
+        (("--parameters", "9", "--model", "a.py:make"), "left out where --parameters is given"),
+        (("--model", "no/such.py:make"), "there is no file no/such.py"),
+        (("--model", "models.py"), "it does not name a file and a function"),
+        (("--parameters", "0"), "--parameters is '0'"),
+        (("--parameters", "many"), "--parameters is 'many'"),
+        (("--parameters", "1e13"), "--parameters is '1e13'"),
+        (("--parameters", "9", "--workers", "0"), "--workers is '0'"),
+        (("--parameters", "9", "--workers", "1001"), "--workers is '1001'"),
+        (("--parameters", "9", "--hosts", "5"), "--hosts is 5"),
+        (("--parameters", "9", "--rate", "100"), "--rate is '100'"),
+        (("--parameters", "9", "--rate", "1e-9bit"), "--rate is '1e-9bit'"),
+        (("--parameters", "9", "--latency", "soon"), "--latency is 'soon'"),
+        (("--parameters", "9", "--latency", "1e9"), "--latency is '1e9'"),
+        (("--parameters", "9", "--step-seconds", "0"), "--step-seconds is '0'"),
+        (("--parameters", "9", "--step-seconds", "1e300"), "--step-seconds is '1e300'"),
+        (("--parameters", "9", "--spec", "onbit+ef"), "'onebit+ef', the nearest"),
+        (("--parameters", "9", "--spec", "powersgd"), "'powersgd' has no rank"),
+        (("--parameters", "9", "--spec", "none", "qsgd:7+fe"), "'qsgd:7+fe'"),
+    ],
+)
+def test_bad_values_are_one_line_that_names_them(capsys, words, says):
+    error_of(capsys, *words, says=says)
+
+
+def error_of(capsys, *words, says):
+    assert main(["explain", "train", *words]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("talka explain: ")
+    assert says in last
+
+
+@pytest.mark.parametrize("count", ["1", "2", "3", "1T"])
+def test_any_number_of_parameters_has_an_answer(capsys, count):
+    answer = explain_json(capsys, "--parameters", count, "--workers", "3", "--step-seconds", "1ms")
+    assert len(answer["rows"]) == len(DEFAULT_SPECS)
+
+
+def test_the_table_fits_its_line_unbroken(capsys):
+    words = ("--parameters", "1T", "--workers", "100", "--hosts", "3", "--step-seconds", "1min")
+    lines = explain(capsys, *words).splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("spec "))
+    table = lines[start : start + len(DEFAULT_SPECS) + 1]
+    assert max(len(line.rstrip()) for line in table) < 200
+    assert lines[start + len(table)] == "* the shortest step"
+
+
+def test_help_shows_every_default(capsys):
+    parser = argparse.ArgumentParser()
+    explain_train.add_arguments(parser)
+    text = " ".join(parser.format_help().split())
+    for default in ("4", "100mbit", "0.1ms", "table"):
+        assert f"(default: {default})" in text

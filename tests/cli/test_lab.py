@@ -1,0 +1,118 @@
+"""`talka lab` and `talka probe` as a person meets them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from talka.cli.main import main
+from talka.lab import watch
+
+TALKA = [sys.executable, "-m", "talka"]
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--hosts", "0", "--", "true"], "--hosts is 0"),
+        (["--hosts", "-3", "--", "true"], "--hosts is -3"),
+        (["--hosts", "1000", "--", "true"], "from 1 to 250"),
+        (["--rate", "fast", "--", "true"], "--rate is 'fast'"),
+        (["--rate", "1bit", "--", "true"], "--rate is 1.0"),
+        (["--rate-of", "4=20mbit", "--", "true"], "--rate-of is 4, but must be a host from 0 to 3"),
+        (["--rate-of", "2:20mbit", "--", "true"], "HOST=RATE, as in 2=20mbit"),
+        (["--rate-of", "2=fast", "--", "true"], "--rate-of is 'fast'"),
+        (["--kill", "4@1s", "--", "true"], "--kill is 4, but must be a rank from 0 to 3"),
+        (["--kill", "2", "--", "true"], "RANK@TIME, as in 2@10s"),
+        (["--kill", "2@soon", "--", "true"], "--kill is 'soon'"),
+        (["--pause", "2@1s", "--", "true"], "RANK@TIME+TIME, as in 1@5s+3s"),
+        (["--pause", "9@1s+1s", "--", "true"], "--pause is 9"),
+        (["--ranks-per-host", "0", "--", "true"], "--ranks-per-host is 0"),
+        (["--"], "such as `-- python train.py`"),
+        (["--", "no-such-program"], "the command is 'no-such-program'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys, monkeypatch):
+    monkeypatch.setattr("talka.lab.lab.Child", None)  # it is refused before anything is built
+    assert main(["lab", *arguments]) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert len(said.err.splitlines()) == 1
+    assert said.out == ""
+
+
+@pytest.mark.usefixtures("lab_works")
+def test_json_is_all_that_stands_on_stdout(tmp_path):
+    arguments = ["--hosts", "2", "--rate", "100mbit", "--rate-of", "1=20mbit", "--format", "json"]
+    command = ["sh", "-c", "echo rank {rank} of {hosts} -- x"]
+    done = subprocess.run(
+        [*TALKA, "lab", *arguments, "--logs", str(tmp_path / "logs"), "--", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert [host["rate_bits_per_s"] for host in said["hosts"]] == [1e8, 2e7]
+    assert [host["address"] for host in said["hosts"]] == ["10.0.0.1", "10.0.0.2"]
+    assert [rank["exit_code"] for rank in said["ranks"]] == [0, 0]
+    assert Path(said["ranks"][1]["log"]).read_text() == "rank 1 of 2 -- x\n"
+    assert done.stderr == "rank 0 of 2 -- x\n", "rank 0, as it speaks"
+
+
+@pytest.mark.usefixtures("lab_works")
+def test_a_failing_rank_is_named_with_the_end_of_its_log(capfd, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "GRACE_S", 0.2)
+    script = "echo started; if [ $RANK = 1 ]; then echo no such data >&2; exit 3; fi; sleep 100"
+    logs = ["--logs", str(tmp_path)]
+    assert main(["lab", "--hosts", "2", *logs, "--", "sh", "-c", script]) == 1
+    said = capfd.readouterr()
+    assert "talka lab: rank 1 of 2 ended with exit code 3" in said.err
+    assert said.err.endswith("  | started\n  | no such data\n")
+    assert "2 ranks on 2 hosts" in said.out, "the table is there all the same"
+    assert said.out.startswith("started\n")
+
+
+@pytest.mark.usefixtures("lab_works")
+def test_a_rank_that_was_to_be_killed_is_no_failure(capfd):
+    troubles = ["--kill", "1@200ms", "--pause", "0@100ms+200ms"]
+    script = "if [ $RANK = 1 ]; then sleep 100; fi"
+    assert main(["lab", "--hosts", "2", *troubles, "--", "sh", "-c", script]) == 0
+    said = capfd.readouterr()
+    assert said.err == ""
+    assert "-9" in said.out
+
+
+def test_a_probe_alone_says_how_to_run_it(capsys, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    assert main(["probe"]) == 2
+    said = capsys.readouterr().err
+    assert "talka lab --hosts 3 --rate 100mbit -- talka probe" in said
+    assert "torchrun" in said
+
+
+def test_a_probe_of_no_workers_is_refused(capsys):
+    assert main(["probe", "--workers", "0"]) == 2
+    assert "--workers is 0" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_probe_of_this_machine_measures_loopback():
+    environment = {name: value for name, value in os.environ.items() if name != "RANK"}
+    done = subprocess.run(
+        [*TALKA, "probe", "--workers", "2", "--seconds", "0.1", "--format", "json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["hosts"] == [0, 0]
+    assert said["rate_bits_per_s"][0][1] > 1e8
+    assert len(said["links"]) == 1

@@ -1,0 +1,68 @@
+"""What may be asked of a lab, and what ranks are given."""
+
+import json
+
+import pytest
+
+from talka.errors import InvalidValueError
+from talka.lab import HostResult, LabConfig, LabResult, RankResult
+from talka.lab.ranks import check_command, rank_environment
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"num_hosts": 0}, "num_hosts is 0, but must be from 1 to 250"),
+        ({"num_hosts": 251}, "num_hosts is 251"),
+        ({"rate_bits_per_s": 0}, "rate_bits_per_s is 0"),
+        ({"rate_bits_per_s": float("nan")}, "rate_bits_per_s is nan"),
+        ({"rate_of": {3: 1e6}}, "rate_of is 3, but must be a host from 0 to 2"),
+        ({"rate_of": {0: 1e15}}, "rate_bits_per_s is 1000000000000000.0"),
+        ({"ranks_per_host": 0}, "ranks_per_host is 0"),
+        ({"ranks_per_host": 334}, "at most 1000 ranks in all"),
+    ],
+)
+def test_what_no_lab_can_be_is_refused(change, says):
+    with pytest.raises(InvalidValueError) as caught:
+        LabConfig(**{"num_hosts": 3, "rate_bits_per_s": 1e8, **change})
+    assert says in str(caught.value)
+
+
+def test_threads_are_one_unless_the_caller_says_so():
+    config = LabConfig(num_hosts=2, rate_bits_per_s=1e8)
+    assert rank_environment(config, 0, run=1, given={})["OMP_NUM_THREADS"] == "1"
+    given = {"OMP_NUM_THREADS": "3"}
+    assert rank_environment(config, 0, run=1, given=given)["OMP_NUM_THREADS"] == "3"
+
+
+def test_runs_meet_on_ports_of_their_own():
+    config = LabConfig(num_hosts=2, rate_bits_per_s=1e8)
+    ports = {rank_environment(config, 0, run=run, given={})["MASTER_PORT"] for run in range(50)}
+    assert len(ports) == 50
+
+
+def test_a_missing_command_and_an_unknown_one_are_refused():
+    with pytest.raises(InvalidValueError, match="such as `-- python train.py`"):
+        check_command([], {"PATH": "/bin"})
+    with pytest.raises(InvalidValueError, match="the command is 'nonsense'"):
+        check_command(["nonsense"], {"PATH": "/bin"})
+    check_command(["sh"], {"PATH": "/bin"})
+
+
+def test_a_result_is_plain_json():
+    result = LabResult(
+        (HostResult(0, "10.0.0.1", 1e8, 5, 6),), (RankResult(0, 0, -9, None),), 1.5, None
+    )
+    assert json.loads(json.dumps(result.as_json())) == {
+        "hosts": [
+            {
+                "host": 0,
+                "address": "10.0.0.1",
+                "rate_bits_per_s": 1e8,
+                "sent_bytes": 5,
+                "received_bytes": 6,
+            }
+        ],
+        "ranks": [{"rank": 0, "host": 0, "exit_code": -9, "log": None}],
+        "seconds": 1.5,
+    }
