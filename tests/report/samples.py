@@ -15,8 +15,10 @@ from talka.events import (
     Measured,
     PhaseStarted,
     Predicted,
+    ResidualNorm,
     Run,
     Spilled,
+    StepDone,
     Stream,
     TaskAgain,
     TasksRan,
@@ -137,7 +139,7 @@ def _lose_a_worker(stream: Stream, clock: Clock) -> None:
 def _train(run: Run, clock: Clock) -> None:
     streams = [Stream(run.dir / f"events.rank-{rank}.jsonl") for rank in range(NUM_RANKS)]
     with run.stream.phase("train", total=NUM_STEPS, unit="steps"):
-        for _ in range(NUM_STEPS):
+        for step in range(1, NUM_STEPS + 1):
             start_s = clock.now_s
             for rank, stream in enumerate(streams):
                 clock.now_s = start_s + 0.02 * rank
@@ -146,6 +148,10 @@ def _train(run: Run, clock: Clock) -> None:
                     with stream.phase("step/exchange") as exchange:
                         clock.now_s += 0.35
                         exchange.sent_bytes = 4e5
+                compute_s = 0.8 + 0.05 * rank + (30 if step == 1 else 0)
+                stream.emit(StepDone(step, 400_000, 400_000, compute_s, 0.02, 0.3, 0.03))
+                if step % 2:
+                    stream.emit(ResidualNorm(step, 0.5 * step + rank))
             clock.now_s = start_s + 1.4
     for stream in streams:
         stream.close()

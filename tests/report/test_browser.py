@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from talka.report import write_report
-from tests.report.samples import write_evil_run, write_run
+from tests.report.samples import NUM_RANKS, write_evil_run, write_run
 
 CHROMIUM = shutil.which("chromium")
 BUILD = Path(__file__).parents[2] / "build"
@@ -86,8 +86,12 @@ def requests_of_the_page(net_log: Path) -> list[str]:
 
 def num_bars(dom: str, name: str) -> int:
     """Bars inside of one drawn plot."""
+    return part_of_plot(dom, name).count('<g class="point">')
+
+
+def part_of_plot(dom: str, name: str) -> str:
     after = dom.split(f'id="plot-{name}" class="plotly-graph-div js-plotly-plot"', maxsplit=1)[1]
-    return after.split("</section>")[0].split('id="plot-')[0].count('<g class="point">')
+    return after.split("</section>")[0].split('id="plot-')[0]
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +117,11 @@ def test_every_plot_is_drawn_with_its_bars(seen):
     assert num_bars(seen.dom, "seconds") >= 10
     assert num_bars(seen.dom, "bytes-sent") == 6
     assert num_bars(seen.dom, "timeline") >= 120
+
+
+def test_every_curve_is_drawn(seen):
+    for name, num_curves in [("step-seconds", 4), ("step-bytes", 1), ("residual-norm", NUM_RANKS)]:
+        assert part_of_plot(seen.dom, name).count('<g class="trace scatter') == num_curves
 
 
 def test_the_console_stays_empty(seen):

@@ -106,6 +106,32 @@ class Spilled:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """One training step of one worker: what its exchange sent, and where the time went."""
+
+    step: int
+    sent_bytes: int
+    received_bytes: int
+    compute_s: float
+    """All but waiting for the exchange at the end of the backward pass."""
+    encode_s: float
+    exchange_s: float
+    """In which the exchange's thread waited for the network or for others."""
+    decode_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualNorm:
+    """How much this worker still has to say: the L2 norm of all its residuals.
+
+    None if it is not finite any more.
+    """
+
+    step: int
+    norm: float | None
+
+
 Event = (
     RunStarted
     | RunEnded
@@ -119,5 +145,7 @@ Event = (
     | TaskAgain
     | WorkerLost
     | Spilled
+    | StepDone
+    | ResidualNorm
 )
 EVENTS: dict[str, type[Event]] = {event.__name__: event for event in Event.__args__}

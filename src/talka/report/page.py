@@ -10,6 +10,7 @@ from talka.files import write_whole
 from talka.report.base import Section, SectionMaker
 from talka.report.comparison import comparison_section
 from talka.report.markup import escaped
+from talka.report.steps import steps_section
 from talka.report.style import STYLE
 from talka.report.summary import summary_section
 from talka.report.timeline import timeline_section
@@ -20,6 +21,7 @@ SECTIONS: tuple[SectionMaker, ...] = (
     summary_section,  # first: its title is the page's
     troubles_section,  # who opens the page of a failed run wants to know why
     comparison_section,
+    steps_section,
     timeline_section,
     workers_section,  # after the timeline, which shows where the idle time was
 )

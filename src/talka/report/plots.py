@@ -46,21 +46,8 @@ def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
 
     Text and grid lines get their colours from the style sheet, which knows light and dark.
     """
-    from plotly.graph_objects import Figure
-
-    figure = Figure()
-    figure.update_layout(
-        template="none",
-        barmode=barmode,
-        bargap=0.3,
-        height=90 + row_px * num_rows,
-        margin={"l": 10, "r": 10, "t": 10, "b": 40},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 13},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"},
-        hoverlabel={"align": "left", "bgcolor": "#2b313a", "bordercolor": "#2b313a"},
-    )
+    figure = _figure(90 + row_px * num_rows)
+    figure.update_layout(barmode=barmode, bargap=0.3)
     figure.update_xaxes(gridcolor=NEUTRAL, zeroline=False, automargin=True, rangemode="tozero")
     figure.update_yaxes(
         type="category",  # else rows named 0, 1, 2 become a scale
@@ -70,6 +57,44 @@ def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
         showgrid=False,
         ticks="",
         ticklabelstandoff=8,
+    )
+    return figure
+
+
+def step_plot(*, unit: str, most: float) -> "Figure":
+    """An empty plot of something over the steps of a training."""
+    figure = _figure(280)
+    figure.update_layout(hovermode="x unified")
+    figure.update_xaxes(
+        title={"text": "step", "font": {"size": 13}}, showgrid=False, zeroline=False
+    )
+    figure.update_yaxes(
+        gridcolor=NEUTRAL,
+        zeroline=False,
+        automargin=True,
+        fixedrange=True,
+        rangemode="tozero",
+        ticks="",
+        ticklabelstandoff=8,
+        tickformat=",.0f" if unit == "s" and most >= 1000 else "~s",
+        ticksuffix=unit,
+    )
+    return figure
+
+
+def _figure(height_px: int) -> "Figure":
+    from plotly.graph_objects import Figure
+
+    figure = Figure()
+    figure.update_layout(
+        template="none",
+        height=height_px,
+        margin={"l": 10, "r": 10, "t": 10, "b": 40},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "size": 13},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"},
+        hoverlabel={"align": "left", "bgcolor": "#2b313a", "bordercolor": "#2b313a"},
     )
     return figure
 

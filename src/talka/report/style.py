@@ -60,5 +60,5 @@ pre { overflow-x: auto; margin: .5rem 0 0; }
 footer { margin-top: 3rem; color: var(--quiet); font-size: .85rem; }
 .plot .main-svg text { fill: var(--ink) !important; }
 .plot .main-svg .hoverlayer text { fill: #ffffff !important; }
-.plot .xgrid { stroke: var(--line) !important; stroke-opacity: 1 !important; }
+.plot .xgrid, .plot .ygrid { stroke: var(--line) !important; stroke-opacity: 1 !important; }
 """

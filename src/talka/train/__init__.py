@@ -1,1 +1,29 @@
-"""One model, many workers: built-in models, and later the rhythms of training together."""
+"""One model, many workers: the hook for your own script, and built-in models.
+
+Names are imported when they are asked for: torch takes a second, and built-in models need only numba.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from talka.train.gradients import average_gradients
+    from talka.train.hook import Hook, attach, exchange_hook
+    from talka.train.momentum import FrozenAdam
+
+__all__ = ["FrozenAdam", "Hook", "attach", "average_gradients", "exchange_hook"]
+
+_HOMES = {
+    "FrozenAdam": "talka.train.momentum",
+    "Hook": "talka.train.hook",
+    "attach": "talka.train.hook",
+    "average_gradients": "talka.train.gradients",
+    "exchange_hook": "talka.train.hook",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

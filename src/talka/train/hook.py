@@ -1,0 +1,222 @@
+"""One line for people who have a training script: `attach(ddp, "onebit+ef")`.
+
+DDP fills buckets of gradients during the backward pass and gives each to the hook, which hands it to
+an exchange and returns a future; the exchange's thread works while the backward pass goes on. Names
+of parameters come from the model, so residuals are kept by name, whatever bucket a parameter is in.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch._C._distributed_c10d import GradBucket
+from torch.futures import Future
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from talka.compress import Layout, Piece
+from talka.compress.base import NonFinite
+from talka.events import RUN_DIR_VARIABLE
+from talka.exchange import Exchange, choose, open_exchange
+from talka.network import Network
+from talka.train.journal import Journal
+from talka.train.momentum import FrozenAdam
+from talka.train.rates import LearningRates, warn_of_adam
+from talka.train.saved import load_state, save_state
+
+WHOLE_BELOW = 256
+"""Parameters of fewer values travel whole; `benchmarks/compressors.py` prints what that is worth."""
+
+
+class Hook:
+    """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        spec: str,
+        exchange: str | None = None,
+        optimizer: Optimizer | None = None,
+        *,
+        network: Network | None = None,
+        run_dir: str | Path | None = None,
+        group: dist.ProcessGroup | None = None,
+        nonfinite: NonFinite = "error",
+        whole_below: int = WHOLE_BELOW,
+    ) -> None:
+        self._names = {parameter: name for name, parameter in model.named_parameters()}
+        self._group, self._network = group, network
+        self._options: dict[str, Any] = {"nonfinite": nonfinite, "whole_below": whole_below}
+        self._optimizer = optimizer
+        self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
+        self._layouts: dict[tuple[int, ...], Layout] = {}
+        self._spec, self._name = spec, exchange
+        self._exchange: Exchange | None = None
+        self._warm_up: Exchange | None = None
+        self._journal = Journal(
+            run_dir or os.environ.get(RUN_DIR_VARIABLE), self._whole_layout(), network
+        )
+        self._step_began = False
+        if optimizer is not None:
+            warn_of_adam(optimizer, spec)
+        if isinstance(optimizer, FrozenAdam):
+            optimizer.attached = True
+
+    @property
+    def exchange(self) -> Exchange:
+        """Opened when first used: trainers make hooks before there is a process group."""
+        if self._exchange is None:
+            self._open(self._spec, self._name)
+        assert self._exchange is not None
+        return self._exchange
+
+    @property
+    def spec(self) -> str:
+        return self._spec
+
+    def _open(self, spec: str, name: str | None) -> None:
+        num_values = sum(parameter.numel() for parameter in self._names)
+        if name is None and self._network is not None:
+            name = choose(spec, num_values, self._network, layout=self._whole_layout()).exchange
+        made = open_exchange(spec, name, group=self._group, **self._options)
+        self._spec, self._name, self._exchange = spec, made.name, made
+
+    def _whole_layout(self) -> Layout:
+        pieces, start = [], 0
+        for parameter, name in self._names.items():
+            if parameter.requires_grad:
+                stop = start + parameter.numel()
+                pieces.append(Piece(name, tuple(parameter.shape), 0, start, stop))
+                start = stop
+        return tuple(pieces)
+
+    def swap(self, spec: str, exchange: str | None = None) -> None:
+        """Say it in another way from the next step on. All workers have to call it between steps.
+
+        Residuals go along if both ways keep them; what is left of them else is lost.
+        """
+        before = self.exchange
+        state = {key: value for key, value in before.state().items() if "/residual/" in key}
+        self._open(spec, exchange)
+        self.exchange.load_state(state)
+        before.close()
+
+    def stats(self) -> dict[str, float]:
+        """What the exchanges of this worker did so far, in all: bytes, seconds, steps."""
+        journal, meter = self._journal, self._journal.total
+        return {
+            "num_steps": journal.num_steps,
+            "sent_bytes": meter.sent_bytes,
+            "received_bytes": meter.received_bytes,
+            "compute_s": journal.compute_s,
+            "encode_s": meter.encode_s,
+            "exchange_s": meter.wait_s,
+            "decode_s": meter.decode_s,
+            "residual_norm": self.exchange.residual_norm(),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """One file per rank, all that the next step depends on. All workers have to call it."""
+        save_state(self.exchange, Path(folder))
+
+    def load(self, folder: str | Path) -> None:
+        """What `save` wrote, also by another number of workers. All workers have to call it."""
+        load_state(self.exchange, Path(folder))
+
+    def close(self) -> None:
+        """Write what is left to say about the run, and end the exchange's thread."""
+        if self._exchange is not None:
+            self._journal.close(self._exchange)
+        for exchange in (self._exchange, self._warm_up):
+            if exchange is not None:
+                exchange.close()
+
+    def average(self, bucket: GradBucket) -> "Future[Tensor]":
+        """What DDP calls for every bucket."""
+        exchange, flat = self.exchange, bucket.buffer()
+        if not self._step_began:
+            self._step_began = True
+            if self._rates is not None:
+                self._rates.rescale(exchange.residuals())
+        layout = self._layout(bucket)
+        if isinstance(self._optimizer, FrozenAdam):
+            if not self._optimizer.is_frozen:
+                exchange = self._warm_up_exchange()
+            self._optimizer.to_momentum(bucket.parameters(), bucket.gradients())
+        future = exchange.average(flat, layout)
+        if not bucket.is_last():
+            return cast("Future[Tensor]", future.then(_value))
+        self._step_began = False
+        self._journal.step_waits()
+
+        def last_value(done: "Future[Tensor]") -> Tensor:
+            self._journal.step_ends(exchange)
+            return done.value()
+
+        return cast("Future[Tensor]", future.then(last_value))
+
+    def _warm_up_exchange(self) -> Exchange:
+        """Whole gradients, as long as FrozenAdam learns its variance from them."""
+        if self._warm_up is None:
+            self._warm_up = open_exchange("none", group=self._group)
+        return self._warm_up
+
+    def _layout(self, bucket: GradBucket) -> Layout:
+        """Which parameters a bucket holds. DDP groups buckets anew after the first step."""
+        parameters, gradients = bucket.parameters(), bucket.gradients()
+        key = tuple(map(id, parameters))
+        if key not in self._layouts:
+            base = bucket.buffer().storage_offset()
+            pieces = []
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                start = int(gradient.storage_offset() - base)
+                stop = start + gradient.numel()
+                name, shape = self._names[cast(nn.Parameter, parameter)], tuple(parameter.shape)
+                pieces.append(Piece(name, shape, 0, start, stop))
+            self._layouts[key] = tuple(pieces)
+        return self._layouts[key]
+
+
+def _value(future: "Future[Tensor]") -> Tensor:
+    """Raises what the exchange raised, so that DDP tells it."""
+    return future.value()
+
+
+def exchange_hook(state: Hook, bucket: GradBucket) -> Future[Tensor]:
+    """For trainers that register communication hooks themselves, with a `Hook` as their state."""
+    return state.average(bucket)
+
+
+def attach(
+    ddp: DistributedDataParallel,
+    spec: str,
+    exchange: str | None = None,
+    optimizer: Optimizer | None = None,
+    *,
+    network: Network | None = None,
+    run_dir: str | Path | None = None,
+    nonfinite: NonFinite = "error",
+    whole_below: int = WHOLE_BELOW,
+) -> Hook:
+    """Exchange the gradients of a DDP model as `spec` says, from the next backward pass on.
+
+    With `optimizer`, residuals follow the learning rate. With `network` (see `talka probe`), the
+    cheapest exchange is chosen unless one is named. With `run_dir` or TALKA_RUN_DIR, every step is
+    written as an event.
+    """
+    hook = Hook(
+        ddp.module,
+        spec,
+        exchange,
+        optimizer,
+        network=network,
+        run_dir=run_dir,
+        group=ddp.process_group,
+        nonfinite=nonfinite,
+        whole_below=whole_below,
+    )
+    hook.exchange  # noqa: B018  # opened now: a wrong spec should not wait for the first step
+    ddp.register_comm_hook(hook, exchange_hook)
+    return hook

@@ -1,0 +1,106 @@
+"""Adam for compressed exchanges: momentum travels, the variance is frozen after a warm-up.
+
+As 1-bit Adam does (Tang et al., arXiv:2102.02888). In the warm-up it is Adam with whole gradients.
+Then the variance stays as it is, each worker moves the common momentum by its own gradient, and what
+is exchanged, compressed and with error feedback, is that momentum. It enters the update without a
+square, so feedback works as it does for SGD.
+
+What had no gradient in the whole warm-up, such as the rows of words that did not occur, has no
+variance to divide by and stays as it is: make the warm-up long enough to see everything.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from talka.errors import InvalidValueError
+
+
+class FrozenAdam(Optimizer):
+    """Give it to `attach`: the hook sends whole gradients in the warm-up, then momentum.
+
+    `weight_decay` is decoupled, as in AdamW. Without a hook, on one worker, it works alone.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        warmup_steps: int = 100,
+    ) -> None:
+        if warmup_steps < 1:
+            raise InvalidValueError("warmup_steps", warmup_steps, "a whole number of at least 1")
+        if not 0 <= betas[0] < 1 or not 0 <= betas[1] < 1:
+            raise InvalidValueError("betas", betas, "two numbers from 0 up to, but without, 1")
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
+        self.warmup_steps = warmup_steps
+        self.attached = False
+        """A hook turns gradients into averaged momentum before `step` sees them."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """The next step has a frozen variance."""
+        states = iter(self.state.values())
+        first = next(states, None)
+        return first is not None and int(first["step"]) >= self.warmup_steps
+
+    @torch.no_grad()
+    def to_momentum(self, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+        """Turn this worker's gradients into its momentum, in place; nothing in the warm-up."""
+        if not self.is_frozen:
+            return
+        betas = {
+            parameter: group["betas"][0]
+            for group in self.param_groups
+            for parameter in group["params"]
+        }
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            if parameter not in self.state:
+                continue
+            beta = betas[parameter]
+            gradient.mul_(1 - beta).add_(self.state[parameter]["momentum"], alpha=beta)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        is_frozen = self.is_frozen
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and not (is_frozen and parameter not in self.state):
+                    self._update(parameter, group, is_frozen=is_frozen)
+        return loss
+
+    def _update(self, parameter: Tensor, group: dict[str, Any], *, is_frozen: bool) -> None:
+        state, gradient = self.state[parameter], parameter.grad
+        assert gradient is not None
+        beta_1, beta_2 = group["betas"]
+        if not state:
+            state["step"] = torch.tensor(0)
+            state["momentum"] = torch.zeros_like(parameter)
+            state["variance"] = torch.zeros_like(parameter)
+        state["step"] += 1
+        if is_frozen and self.attached:
+            state["momentum"].copy_(gradient)  # it is momentum already, averaged over workers
+        else:
+            state["momentum"].lerp_(gradient, 1 - beta_1)
+        if not is_frozen:
+            state["variance"].mul_(beta_2).addcmul_(gradient, gradient, value=1 - beta_2)
+        warm = min(int(state["step"]), self.warmup_steps)
+        scale = (1 - beta_2**warm) ** 0.5 / (1 - beta_1 ** int(state["step"]))
+        denominator = state["variance"].sqrt().add_(group["eps"] * (1 - beta_2**warm) ** 0.5)
+        denominator.masked_fill_(state["variance"] == 0, math.inf)
+        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+        parameter.addcdiv_(state["momentum"], denominator, value=-group["lr"] * scale)

@@ -1,0 +1,56 @@
+"""Residuals under a learning rate that changes, and optimizers that do not go with them.
+
+A residual is a gradient that was not applied yet. Had it been applied in its own step, it would have
+moved the weights by the learning rate of that step; so when the rate changes, the residual has to be
+multiplied by the old rate over the new one.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+_SAFE_WITH_ADAM = ("none", "fp16", "bf16", "trunc16")
+
+
+class LearningRates:
+    """Remembers each parameter's learning rate of the step before."""
+
+    def __init__(self, optimizer: Optimizer, names: Mapping[nn.Parameter, str]) -> None:
+        self._optimizer, self._names = optimizer, names
+        self._before = self._rates()
+
+    def rescale(self, residuals: Sequence[dict[str, Tensor]]) -> None:
+        """Called before the first exchange of a step, when nothing is on its way."""
+        now = self._rates()
+        for name, rate in now.items():
+            before = self._before.get(name, rate)
+            if rate != before and rate > 0:
+                for side in residuals:
+                    if name in side:
+                        side[name].mul_(before / rate)
+        self._before = {name: rate or self._before.get(name, 0.0) for name, rate in now.items()}
+
+    def _rates(self) -> dict[str, float]:
+        return {
+            self._names[parameter]: float(group["lr"])
+            for group in self._optimizer.param_groups
+            for parameter in group["params"]
+            if parameter in self._names
+        }
+
+
+def warn_of_adam(optimizer: Optimizer, spec: str) -> None:
+    """Adam divides by the size of what it is given: with residuals in it, that is no gradient's."""
+    kind = type(optimizer).__name__
+    name = spec.partition(":")[0].removesuffix("+ef")
+    if "adam" not in kind.lower() or kind == "FrozenAdam" or name in _SAFE_WITH_ADAM:
+        return
+    if spec.endswith("+ef") or name in ("onebit", "topk", "threshold", "significance", "powersgd"):
+        warnings.warn(
+            f"{kind} with {spec!r} may diverge: its variance would be that of compressed gradients. "
+            "Use talka.train.FrozenAdam, which compresses momentum under a frozen variance; or SGD "
+            "with momentum; or an unbiased spec such as 'qsgd:7', or 'bf16'.",
+            stacklevel=3,
+        )

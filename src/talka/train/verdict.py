@@ -1,0 +1,141 @@
+"""Whether several workers are worth it (S1): in words, and from which rate or step time on."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from talka.compress import Layout
+from talka.exchange.low_rank import LowRank
+from talka.exchange.registry import COMPRESSED, powersgd_rank
+from talka.network import Network
+from talka.train.predictions import StepPrediction, fastest
+from talka.units import format_rate, format_seconds
+
+SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S = 1.0, 1e15
+"""Between which a rate is looked for that would change the verdict."""
+
+
+def verdict(predictions: Sequence[StepPrediction], layout: Layout, network: Network) -> str:
+    """One or two sentences about what `predict_steps` gave."""
+    if network.num_workers == 1:
+        return "One worker has nothing to exchange: a step is its computing alone."
+    best = fastest(predictions)
+    if best.compute_s is None:
+        if _is_plain_ddp(best):
+            return f"No exchange is shorter than that of plain DDP: {format_seconds(best.step_s)}."
+        return (
+            f"The shortest exchange is {_named(best)}: {format_seconds(best.step_s)}, "
+            f"{_times(best.speed_vs_ddp)} as fast as that of plain DDP."
+        )
+    assert best.speed_vs_one is not None
+    if best.speed_vs_one > 1:
+        return _faster(best, best.speed_vs_one, layout, network)
+    return _slower(predictions, best, best.speed_vs_one, layout, network)
+
+
+def break_even_compute_s(prediction: StepPrediction, network: Network) -> float:
+    """With steps that compute for longer, so many workers are faster than one.
+
+    P c / (c + codec + network) = 1, so c = (codec + network) / (P - 1).
+    """
+    return (prediction.codec_s + prediction.network_s) / (network.num_workers - 1)
+
+
+def break_even_rate(prediction: StepPrediction, layout: Layout, network: Network) -> float | None:
+    """With all links faster than that, so many workers are faster than one machine.
+
+    Bits a second, to a thousandth. None if no rate is enough: latency, encoding and links inside
+    hosts alone take longer than the (P - 1) * computing that is to be gained.
+    """
+    if prediction.compute_s is None or network.num_workers == 1:
+        return None
+    budget_s = (network.num_workers - 1) * prediction.compute_s - prediction.codec_s
+
+    def suffices(rate_bits_per_s: float) -> bool:
+        return _network_s(prediction, layout, _at(network, rate_bits_per_s)) <= budget_s
+
+    low, high = SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S
+    if not suffices(high):
+        return None
+    while high > 1.001 * low:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def _faster(best: StepPrediction, speed: float, layout: Layout, network: Network) -> str:
+    if _is_plain_ddp(best):
+        text = (
+            f"{network.num_workers} workers with plain DDP would be {_times(speed)} as fast as one "
+            "machine; no other row is faster."
+        )
+    else:
+        text = (
+            f"{network.num_workers} workers with {_named(best)} would be {_times(speed)} as fast as "
+            f"one machine and {_times(best.speed_vs_ddp)} as fast as plain DDP."
+        )
+    if speed < best.speed_vs_ddp:
+        share = speed / best.speed_vs_ddp
+        text += f" Plain DDP would be slower than one machine: {_times(share)} its speed."
+    rate = break_even_rate(best, layout, network)
+    assert rate is not None, "the rate at hand suffices"
+    compute_s = break_even_compute_s(best, network)
+    return (
+        f"{text} One machine wins with links below {format_rate(rate)}, or with steps that compute "
+        f"for less than {format_seconds(compute_s)}."
+    )
+
+
+def _slower(
+    predictions: Sequence[StepPrediction],
+    best: StepPrediction,
+    speed: float,
+    layout: Layout,
+    network: Network,
+) -> str:
+    assert best.compute_s is not None
+    text = (
+        f"{network.num_workers} workers would be slower than one machine: even with {_named(best)} "
+        f"a step takes {format_seconds(best.step_s)}, of which computing is "
+        f"{format_seconds(best.compute_s)}; that is {_times(speed)} the speed of one machine."
+    )
+    long_enough = (
+        f"steps that compute for more than {format_seconds(break_even_compute_s(best, network))}"
+    )
+    rates = [
+        (rate, one)
+        for one in predictions
+        if (rate := break_even_rate(one, layout, network)) is not None
+    ]
+    if not rates:
+        return f"{text} No rate would change that, only {long_enough}."
+    rate, one = min(rates, key=lambda pair: pair[0])
+    return (
+        f"{text} What would change that: links of more than {format_rate(rate)} (with "
+        f"{_named(one)}), or {long_enough}."
+    )
+
+
+def _is_plain_ddp(prediction: StepPrediction) -> bool:
+    return (prediction.spec, prediction.exchange) == ("none", "ring")
+
+
+def _named(prediction: StepPrediction) -> str:
+    return f"{prediction.spec} by {prediction.exchange}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g} times" if ratio < 999.5 else f"{ratio:,.0f} times"
+
+
+def _network_s(prediction: StepPrediction, layout: Layout, network: Network) -> float:
+    factor_rank = powersgd_rank(prediction.spec)
+    if factor_rank is not None:
+        return LowRank.cost(network, layout, factor_rank).seconds
+    dense_bytes = 4.0 * sum(piece.num_values for piece in layout)
+    kind = COMPRESSED[prediction.exchange]
+    return kind.cost(network, prediction.payload_bytes, dense_bytes).seconds
+
+
+def _at(network: Network, rate_bits_per_s: float) -> Network:
+    links = tuple(replace(link, rate_bits_per_s=rate_bits_per_s) for link in network.links)
+    return replace(network, links=links)

@@ -1,0 +1,236 @@
+"""What a rank does in the tests of the hook. Every function returns plain values."""
+
+import hashlib
+import os
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import talka.train
+from talka.exchange import open_exchange
+
+
+class Net(nn.Module):
+    """A matrix, a bias, an embedding with rows that are never used, and a layer that may be unused."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words = nn.Embedding(50, 40)
+        self.inner = nn.Linear(40, 60)
+        self.outer = nn.Linear(60, 5)
+        self.spare = nn.Linear(60, 5)
+
+    def forward(self, x, use_spare=False):
+        hidden = torch.relu(self.inner(self.words(x).mean(1)))
+        return self.spare(hidden) if use_spare else self.outer(hidden)
+
+
+def batches(rank, num_steps, start=0):
+    for step in range(start, start + num_steps):
+        generator = torch.Generator().manual_seed(100 * step + rank)
+        x = torch.randint(0, 45, (16, 6), generator=generator)
+        yield x, (x.sum(1) > 132).long()
+
+
+def digest(model):
+    data = b"".join(one.detach().double().numpy().tobytes() for one in model.parameters())
+    return hashlib.sha256(data).hexdigest()
+
+
+def wrapped(model, **options):
+    return DistributedDataParallel(model, find_unused_parameters=True, **options)
+
+
+def train(ddp, optimizer, rank, num_steps, start=0):
+    for x, y in batches(rank, num_steps, start):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(ddp(x).float(), y)
+        loss.backward()
+        optimizer.step()
+    return float(loss.detach())
+
+
+def sgd(model, lr=0.3):
+    return torch.optim.SGD(model.parameters(), lr=lr, momentum=0.5)
+
+
+def replicas(worker, specs):
+    """For each spec: digest and loss after ten steps, several buckets, with an unused layer."""
+    results = []
+    for spec in specs:
+        ddp = wrapped(Net(), bucket_cap_mb=0.005)
+        optimizer = sgd(ddp.module)
+        hook = None
+        if spec is not None:
+            hook = talka.train.attach(ddp, spec, optimizer=optimizer)
+        loss = train(ddp, optimizer, worker.rank, 10)
+        results.append([digest(ddp.module), loss, hook.stats() if hook else {}])
+        if hook:
+            hook.close()
+    return results
+
+
+def kinds_of_parameters(worker, spec):
+    """bf16 and float64 models, gradients as views of buckets, several backward passes a step."""
+    digests = []
+    for dtype in (torch.bfloat16, torch.float64):
+        ddp = wrapped(Net().to(dtype), gradient_as_bucket_view=True)
+        talka.train.attach(ddp, spec)
+        train(ddp, sgd(ddp.module), worker.rank, 3)
+        digests.append(digest(ddp.module))
+    ddp, optimizer = wrapped(Net()), None
+    talka.train.attach(ddp, spec)
+    optimizer = sgd(ddp.module)
+    for (x1, y1), (x2, y2) in zip(
+        batches(worker.rank, 3), batches(worker.rank, 3, 50), strict=True
+    ):
+        optimizer.zero_grad()
+        with ddp.no_sync():
+            nn.functional.cross_entropy(ddp(x1), y1).backward()
+        nn.functional.cross_entropy(ddp(x2), y2).backward()
+        optimizer.step()
+    return [*digests, digest(ddp.module)]
+
+
+def started(spec, **options):
+    ddp = wrapped(Net(), bucket_cap_mb=0.005)
+    return ddp, sgd(ddp.module), talka.train.attach(ddp, spec, **options)
+
+
+def resumed(worker, specs, folder):
+    """Eight steps at a stretch; and four, a checkpoint, and four more in a new DDP."""
+    results = []
+    for number, spec in enumerate(specs):
+        place = Path(folder) / str(number)
+        ddp, optimizer, hook = started(spec)
+        train(ddp, optimizer, worker.rank, 8)
+        straight = digest(ddp.module)
+        hook.close()
+
+        ddp, optimizer, hook = started(spec)
+        train(ddp, optimizer, worker.rank, 4)
+        hook.save(place)
+        hook.close()
+        new, new_optimizer, new_hook = started(spec)
+        new.module.load_state_dict(ddp.module.state_dict())
+        new_optimizer.load_state_dict(optimizer.state_dict())
+        new_hook.load(place)
+        train(new, new_optimizer, worker.rank, 4, start=4)
+        results.append([straight, digest(new.module)])
+        new_hook.close()
+    return results
+
+
+def saved_after_some_steps(worker, spec, exchange, folder):
+    """What all residuals add up to, as the average still lacks it."""
+    os.environ["GROUP_RANK"] = str(worker.rank // 2)
+    ddp, optimizer, hook = started(spec, exchange=exchange)
+    train(ddp, optimizer, worker.rank, 3)
+    hook.save(folder)
+    return lacking(hook)
+
+
+def loaded(worker, spec, exchange, folder):
+    os.environ["GROUP_RANK"] = str(worker.rank // 2)
+    _, _, hook = started(spec, exchange=exchange)
+    hook.load(folder)
+    return lacking(hook)
+
+
+def lacking(hook):
+    """By side: this worker's residuals of the inner weights."""
+    name = "inner.weight"
+    return [
+        side[name].tolist() if name in side else [0.0] * 2400 for side in hook.exchange.residuals()
+    ]
+
+
+def swapped(worker):
+    ddp, optimizer, hook = started("onebit+ef")
+    train(ddp, optimizer, worker.rank, 3)
+    before = hook.exchange.residuals()[0]["inner.weight"].clone()
+    hook.swap("topk:0.1+ef")
+    kept = torch.equal(before, hook.exchange.residuals()[0]["inner.weight"])
+    train(ddp, optimizer, worker.rank, 3, start=3)
+    hook.swap("none")
+    train(ddp, optimizer, worker.rank, 3, start=6)
+    return [kept, hook.spec, digest(ddp.module)]
+
+
+def learning_rates(worker):
+    """Residuals before a step with a tenth of the rate, and how they entered it."""
+    ddp, optimizer, hook = started("onebit+ef", optimizer=None)
+    hook.close()
+    ddp = wrapped(Net(), bucket_cap_mb=0.005)
+    optimizer = sgd(ddp.module)
+    hook = talka.train.attach(ddp, "topk:0.01+ef", optimizer=optimizer)
+    train(ddp, optimizer, worker.rank, 2)
+    before = [float(side["inner.weight"].norm()) for side in hook.exchange.residuals()]
+    optimizer.param_groups[0]["lr"] /= 10
+    hook._rates.rescale(hook.exchange.residuals())
+    after = [float(side["inner.weight"].norm()) for side in hook.exchange.residuals()]
+    return [before, after]
+
+
+def adam(worker):
+    ddp = wrapped(Net())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer = torch.optim.AdamW(ddp.module.parameters(), lr=1e-2)
+        talka.train.attach(ddp, "onebit+ef", optimizer=optimizer)
+    said = [str(one.message) for one in caught if "may diverge" in str(one.message)]
+
+    ddp = wrapped(Net(), bucket_cap_mb=0.005)
+    optimizer = talka.train.FrozenAdam(ddp.module.parameters(), lr=1e-2, warmup_steps=30)
+    hook = talka.train.attach(ddp, "onebit+ef", optimizer=optimizer)
+    first = train(ddp, optimizer, worker.rank, 1)
+    train(ddp, optimizer, worker.rank, 29)
+    sent_in_warm_up = hook.stats()["sent_bytes"]
+    last = train(ddp, optimizer, worker.rank, 300)
+    return [said, first, last, sent_in_warm_up, digest(ddp.module)]
+
+
+def without_ddp(worker):
+    """`average_gradients` after backward, beside `attach` with the same spec."""
+    ddp = wrapped(Net())
+    talka.train.attach(ddp, "onebit+ef")
+    optimizer = sgd(ddp.module)
+    train(ddp, optimizer, worker.rank, 5)
+
+    model = Net()
+    optimizer, exchange = sgd(model), open_exchange("onebit+ef", whole_below=256)
+    for x, y in batches(worker.rank, 5):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        talka.train.average_gradients(model, exchange)
+        optimizer.step()
+    exchange.close()
+    return [digest(ddp.module), digest(model)]
+
+
+def registered_by_a_trainer(worker):
+    model = Net()
+    hook = talka.train.Hook(model, "onebit+ef")  # before there is a DDP
+    ddp = wrapped(model)
+    ddp.register_comm_hook(hook, talka.train.exchange_hook)
+    train(ddp, sgd(model), worker.rank, 3)
+    return [digest(model), hook.stats()["num_steps"]]
+
+
+def events(worker, folder):
+    ddp, optimizer, hook = started("onebit+ef", run_dir=folder)
+    train(ddp, optimizer, worker.rank, 60)
+    hook.close()
+    return hook.stats()
+
+
+def broken(worker):
+    """One worker's gradient is not finite: that worker's backward pass says so."""
+    ddp, _, _ = started("onebit+ef")
+    x, y = next(batches(worker.rank, 1))
+    loss = nn.functional.cross_entropy(ddp(x), y)
+    (loss * float("nan")).backward()

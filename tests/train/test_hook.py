@@ -1,0 +1,139 @@
+"""The hook with real processes: replicas, resuming, other numbers of workers, optimizers, events."""
+
+import pytest
+import torch
+
+from talka.engine import Embedded
+from talka.errors import GangError, SavedStateError
+from talka.events import ResidualNorm, StepDone, read_run
+from tests.train import hook_ranks as ranks
+
+SPECS = [
+    *("none", "fp16", "bf16", "onebit+ef", "uniform:3/max/512+ef", "qsgd:7", "topk:0.05+ef"),
+    *("randomk:0.1+ef", "threshold:auto+ef", "significance:2+ef", "powersgd:2"),
+]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Embedded() as engine:
+        yield engine
+
+
+def test_replicas_are_the_same_and_learn(engine):
+    outcomes = engine.gang(ranks.replicas, [None, *SPECS], size=3)
+    for number, spec in enumerate([None, *SPECS]):
+        assert len({rank[number][0] for rank in outcomes}) == 1, spec
+    plain = outcomes[0][0]
+    assert outcomes[0][1][0] == plain[0], "without compression it is DDP itself, to the bit"
+    for number, spec in enumerate(SPECS, 1):
+        _, loss, stats = outcomes[0][number]
+        assert loss < 1.2, (spec, plain[1])  # all five classes alike would be 1.61
+        assert stats["num_steps"] == 10
+        assert stats["sent_bytes"] > 0
+        has_residuals = spec.endswith("+ef") or spec.startswith("powersgd")
+        assert (stats["residual_norm"] > 0) == has_residuals, spec
+
+
+def test_other_types_of_parameters_and_several_passes_a_step(engine):
+    for spec in ("onebit+ef", "none"):
+        outcomes = engine.gang(ranks.kinds_of_parameters, spec, size=2)
+        assert outcomes[0] == outcomes[1]
+
+
+def test_saved_and_loaded_it_goes_on_to_the_bit(engine, tmp_path):
+    specs = ["onebit+ef", "topk:0.05+ef", "qsgd:7", "randomk:0.1+ef", "threshold:auto+ef"]
+    outcomes = engine.gang(ranks.resumed, [*specs, "powersgd:2"], str(tmp_path), size=2)
+    for number, spec in enumerate([*specs, "powersgd:2"]):
+        straight, again = outcomes[0][number]
+        assert straight == again, spec
+        assert outcomes[1][number] == outcomes[0][number]
+
+
+@pytest.mark.parametrize("exchange", ["two-phase", "all-gather", "master", "hierarchical"])
+def test_another_number_of_workers_keeps_what_is_still_to_be_said(engine, tmp_path, exchange):
+    spec = "topk:0.05+ef"
+    before = engine.gang(ranks.saved_after_some_steps, spec, exchange, str(tmp_path), size=4)
+    for size in (2, 3):
+        after = engine.gang(ranks.loaded, spec, exchange, str(tmp_path), size=size)
+        for side in range(len(before[0])):
+            per_worker = side == 0
+            total = torch.tensor([one[side] for one in before]).double().sum(0)
+            now = torch.tensor([one[side] for one in after]).double().sum(0)
+            if per_worker:  # a mean over workers enters the average
+                total, now = total / 4, now / size
+            torch.testing.assert_close(now, total, rtol=1e-5, atol=1e-7)
+            assert float(total.abs().max()) > 0
+
+
+def test_what_cannot_be_loaded_is_said(engine, tmp_path):
+    with pytest.raises(GangError, match="does not exist on this machine"):
+        engine.gang(ranks.loaded, "onebit+ef", None, str(tmp_path / "nothing"), size=1)
+    engine.gang(ranks.saved_after_some_steps, "onebit+ef", None, str(tmp_path), size=1)
+    with pytest.raises(GangError, match="was saved with onebit\\+ef by two-phase"):
+        engine.gang(ranks.loaded, "topk:0.1+ef", None, str(tmp_path), size=1)
+    file = tmp_path / "rank-0.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(GangError, match="its checksum does not match"):
+        engine.gang(ranks.loaded, "onebit+ef", None, str(tmp_path), size=1)
+    file.write_bytes(b"rubbish")
+    with pytest.raises(GangError, match="cannot be read"):
+        engine.gang(ranks.loaded, "onebit+ef", None, str(tmp_path), size=1)
+    assert SavedStateError("x", "y").exit_code == 1
+
+
+def test_a_swap_keeps_residuals(engine):
+    outcomes = engine.gang(ranks.swapped, size=2)
+    assert [one[:2] for one in outcomes] == [[True, "none"]] * 2
+    assert outcomes[0][2] == outcomes[1][2]
+
+
+def test_residuals_follow_the_learning_rate(engine):
+    for before, after in engine.gang(ranks.learning_rates, size=2):
+        assert after == pytest.approx([10 * one for one in before])
+        assert before[0] > 0
+
+
+def test_adam_is_warned_of_and_frozen_adam_learns(engine):
+    outcomes = engine.gang(ranks.adam, size=2)
+    for said, first, last, sent_in_warm_up, _ in outcomes:
+        assert len(said) == 1
+        assert "FrozenAdam" in said[0]
+        assert last < 0.5 * first
+        # 30 steps of whole gradients, 4 bytes a value, half of them to each other, twice.
+        assert sent_in_warm_up == pytest.approx(30 * 4 * 5070, rel=0.02)
+    assert outcomes[0][4] == outcomes[1][4]
+
+
+def test_without_ddp_it_is_the_same(engine):
+    outcomes = engine.gang(ranks.without_ddp, size=2)
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0] == outcomes[0][1]
+
+
+def test_trainers_may_register_it_themselves(engine):
+    outcomes = engine.gang(ranks.registered_by_a_trainer, size=2)
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][1] == 3
+
+
+def test_every_step_is_an_event(engine, tmp_path):
+    stats = engine.gang(ranks.events, str(tmp_path), size=2)
+    record = read_run(tmp_path)
+    steps = [one.event for one in record.events if isinstance(one.event, StepDone)]
+    assert len(steps) == 2 * 60
+    assert sum(step.sent_bytes for step in steps) == sum(one["sent_bytes"] for one in stats)
+    assert all(step.compute_s > 0 and step.encode_s > 0 and step.decode_s > 0 for step in steps)
+    norms = [one.event for one in record.events if isinstance(one.event, ResidualNorm)]
+    assert [norm.step for norm in norms] == [1, 1, 51, 51]
+    [exchange] = [one for one in record.comparisons() if one.part == "step/exchange"]
+    assert exchange.measured.sent_bytes == sum(one["sent_bytes"] for one in stats)
+    # Every bucket has a header of its own here, and buckets are tiny.
+    assert exchange.predicted.sent_bytes == pytest.approx(exchange.measured.sent_bytes, rel=0.2)
+
+
+def test_what_is_not_finite_is_named(engine):
+    with pytest.raises(GangError, match="holds NaN or infinity. Lower the learning rate"):
+        engine.gang(ranks.broken, size=1)
