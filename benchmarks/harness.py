@@ -13,13 +13,16 @@ from pathlib import Path
 PEERS = ("talka", "numpy", "pyarrow", "torch", "numba", "ray", "dask", "gensim")
 
 
-def arguments(doc, presets):
+def arguments(doc, presets, more=None):
+    """What every benchmark takes; `more` names options of its own, with their help."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--preset", choices=presets, default="smoke")
     parser.add_argument("--json", type=Path, help="also write rows and environment to this file")
     parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
+    for option, said in (more or {}).items():
+        parser.add_argument(option, help=said)
     return parser.parse_args()
 
 
