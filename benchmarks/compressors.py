@@ -28,6 +28,7 @@ SPECS = [
     "trunc16",
     "onebit",
     "onebit+ef",
+    "onebit:all+ef",
     "uniform:3",
     "uniform:3/max/512+ef",
     "qsgd:7/fixed",

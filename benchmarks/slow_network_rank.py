@@ -24,10 +24,16 @@ from talka.exchange import predict, probe
 from talka.train.codec_rates import measure_codec
 from talka.train.predictions import predict_steps
 
+
+def bf16_hook(state, bucket):
+    """PyTorch's own; by its own name DDP takes it on GPUs alone."""
+    return default_hooks.bf16_compress_hook(state, bucket)
+
+
 PEERS = {
     "ddp": None,
     "ddp fp16 hook": default_hooks.fp16_compress_hook,
-    "ddp bf16 hook": default_hooks.bf16_compress_hook,
+    "ddp bf16 hook": bf16_hook,
 }
 ALONE = "no communication"
 POWERSGD = "ddp powersgd:4 hook"
@@ -125,7 +131,7 @@ def main():
     rates = {spec: measure_codec(spec, layout[-1].stop) for spec in specs}
     compute_s = statistics.median(row["seconds"] for row in rows[ALONE])
     predictions = predict_steps(
-        layout, network, compute_s=compute_s, specs=specs, codec_rates=rates
+        layout, network, compute_s=compute_s, specs=specs, codec_rates=rates.get
     )
     if rank == 0:
         answer = {

@@ -8,6 +8,7 @@ FIXED_SIZE = [
     "bf16",
     "trunc16",
     "onebit",
+    "onebit:64",
     "uniform:3",
     "uniform:3/max/512",
     "qsgd:7/fixed",

@@ -1,6 +1,5 @@
 """What holds for every compressor: bytes, sizes, types, errors, order of calls."""
 
-
 import numpy as np
 import pytest
 import torch

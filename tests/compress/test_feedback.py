@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from talka.compress import ErrorFeedback, compressor, cut, layout_of
-from talka.errors import InvalidValueError, SpecError
+from talka.errors import InvalidValueError, NonFiniteError, SpecError
 from tests.compress.sparse_cases import vector
 from tests.compress.specs import FEEDBACK
 
@@ -134,6 +134,20 @@ def test_residuals_can_be_kept_and_rescaled():
     np.testing.assert_array_equal(kept(other), before)  # a copy, not the same memory
     fresh = one.for_worker(1)
     assert not fresh.residuals
+
+
+@pytest.mark.parametrize("spec", FEEDBACK)
+@pytest.mark.parametrize("place", [0, 700, NUM_VALUES - 1])
+def test_a_sum_beyond_float32_is_an_error_and_residuals_stay_finite(spec, place):
+    one, [piece] = compressor(spec), layout_of({"w": (NUM_VALUES,)})
+    before = vector("gaussian", NUM_VALUES, 0)
+    before[place] = 3e38
+    one.of(piece)[:] = before
+    values = vector("gaussian", NUM_VALUES, 1)
+    values[place] = 3e38
+    with pytest.raises(NonFiniteError, match="'w'"):
+        one.encode(torch.from_numpy(values), (piece,))
+    assert np.isfinite(one.of(piece)).all()
 
 
 def test_a_parameter_that_became_longer_is_an_error():

@@ -64,7 +64,11 @@ def compared(a, b):
 
 def test_comparisons_of_floats_signed_and_unsigned():
     special = np.array([np.nan, np.inf, -np.inf, -0.0] * 4, np.float32)
-    pairs = [(FLOATS[0], FLOATS[1]), (special, np.roll(special, 1)), (special, np.zeros_like(special))]
+    pairs = [
+        (FLOATS[0], FLOATS[1]),
+        (special, np.roll(special, 1)),
+        (special, np.zeros_like(special)),
+    ]
     pairs += [(WORDS[0], WORDS[1]), (WORDS[0].view(np.int32), WORDS[1].view(np.int32))]
     places = np.arange(LANES)
     for a, b in pairs:

@@ -10,10 +10,10 @@ choices make a member:
     code     fixed width, or Elias codes of what is not zero where those are a tenth shorter
 
 With the Euclidean norm of n values most of them are rounded to next to zero: few levels travel, at
-an error that can be sqrt(n) / s times the value. With the maximum of a bucket no value is off by more
-than a step, 2 / (2^k - 1) or 1 / s of the largest. So with steps of less than a half error feedback
-keeps its residual below what that step is of the next gradient and the residual together; with an
-L2 norm, or one step for all, it would grow without bound.
+an error that can be sqrt(n) / s times the value, so error feedback would gather it without bound.
+With the maximum of a bucket no value is off by more than a step, c = 2 / (2^k - 1) or 1 / s of the
+largest: error feedback keeps every residual below c / (1 - c) of the largest gradient there was in
+its bucket.
 
     points - 1 (highest bit: Elias-coded) (4)    bucket, 0 if all (4)    norms (4 each)    levels
 
@@ -84,14 +84,15 @@ class GridRounding(Sectioned):
         end = start + num_words(len(values), self.width)
         words = room[: 4 * end].view(np.uint32)
         words[:_HEAD] = self.top, self.bucket or 0
-        norms = words[_HEAD:start].view(np.float32)
-        if not levels.measure(values, residual, bucket, self.norm == "max", norms):
+        grid = _grid(self.top, bucket, words[_HEAD:start].view(np.float32))
+        by_largest, key, packed = self.norm == "max", key_of(draw.noise), words[start:]
+        num_levels, num_bits = levels.write_levels(
+            values, residual, grid, by_largest, key, self.width, not self.fixed, packed
+        )
+        if num_levels < 0:
             raise FloatingPointError
-        grid = _grid(self.top, bucket, norms)
-        key = key_of(draw.noise)
-        found = levels.write_levels(values, residual, grid, key, self.width, words[start:])
         if not self.fixed:
-            end = start + self._shorten(words, words[start:], len(values), *found)
+            end = start + self._shorten(words, packed, len(values), num_levels, num_bits)
             self._seen.note(len(values), 4 * (end - start))
         return 4 * end
 
@@ -100,15 +101,15 @@ class GridRounding(Sectioned):
     ) -> int:
         """Replace packed levels by their codes if those are much shorter; the number of words.
 
-        Codes take three to seven times as long to write and to read, which 1% of the bytes is not
-        worth.
+        Codes take three times as long to write and seven times as long to read, which 1% of the
+        bytes is not worth.
         """
         limit = int(_WORTH_CODING * len(packed))
         if num_bits + num_levels > 32 * limit:  # with ways of one bit, the shortest
             return len(packed)
-        zero, parts = np.uint32(self.top // 2), elias.parts_of(num_values)
         codes = np.empty(limit + elias.MARGIN, np.uint32)
-        size: int = elias.write_codes(packed, self.width, num_values, zero, parts, limit, codes)
+        zero = np.uint32(self.top // 2)
+        size: int = elias.write_codes(packed, self.width, num_values, zero, limit, codes)
         if not size:
             return len(packed)
         words[0] |= np.uint32(_CODED)
@@ -127,9 +128,10 @@ class GridRounding(Sectioned):
         if start > len(words):
             raise PayloadError("ends inside the norms of its buckets")
         grid, rest = _grid(top, bucket, words[_HEAD:start].view(np.float32)), words[start:]
+        if not levels.set_scales(grid):
+            raise PayloadError("has norms that are negative or not finite")
         if coded:
-            parts = elias.parts_of(len(out))
-            if not elias.read_codes(rest, parts, grid, add, np.float32(scale), out):
+            if not elias.read_codes(rest, grid, add, np.float32(scale), out):
                 raise PayloadError("has codes that are cut, or of levels that are not there")
         elif len(rest) != num_words(len(out), top.bit_length()):
             raise PayloadError(f"has {len(rest)} words for {len(out)} levels of {top}")
@@ -150,7 +152,4 @@ class GridRounding(Sectioned):
 
 
 def _grid(top: int, bucket: int, norms: Floats) -> Grid:
-    grid = Grid(top, bucket, np.empty(len(norms), np.float32), np.empty(len(norms), np.float32))
-    if not levels.scales(norms, top, grid.inverses, grid.units):
-        raise PayloadError("has norms that are negative or not finite")
-    return grid
+    return Grid(top, bucket, norms, np.empty_like(norms), np.empty_like(norms))

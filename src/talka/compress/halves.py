@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from talka.compress.base import Draw, Sectioned
-from talka.compress.bits.dense import all_finite, are_finite, larger, rest_of, wanted
+from talka.compress.bits.dense import are_finite, larger, rest_of, wanted
 from talka.compress.bits.lanes import (
     LANES,
     bits_of,
@@ -37,7 +37,7 @@ from talka.errors import PayloadError
 FP16, BF16, CUT = 0, 1, 2
 
 _SIGN, _NO_SIGN = np.uint32(0x8000), np.uint32(0x7FFFFFFF)
-_HALF, _ALL_ONES = np.float32(0.5), np.uint32(0x7F800000)
+_ZERO, _HALF, _ALL_ONES = np.float32(0), np.float32(0.5), np.uint32(0x7F800000)
 _LARGEST_FP16, _SMALLEST_NORMAL = np.uint32(0x477FE000), np.uint32(0x38800000)
 _LARGEST_BF16 = np.uint32(0x7F7F0000)
 _EXPONENTS = np.uint32(112 << 23)  # between those of fp16 and float32
@@ -89,22 +89,20 @@ class Trunc16(_Halves):
 
 
 def _send(values: Floats, residual: Floats | None, sent: NDArray[np.uint16], form: int) -> None:
-    if residual is not None and not all_finite(values, residual):
-        raise FloatingPointError
     if not _to_halves(values, residual, sent, form):
         raise FloatingPointError
 
 
 @compiled
 def _to_halves(values: Any, residual: Any, sent: Any, form: Any) -> Any:
-    """Whether all values are finite; with a residual that is known before."""
+    """Whether all values are finite; what is lost of those that are not is left out."""
     full = len(values) // LANES * LANES
     worst = spread(np.int32(0))
     for at in range(0, full, LANES):
         worst = _one_row(values, residual, sent, at, form, worst)
     if full < len(values):
-        rest_residual = rest_of(residual, full, len(values), LANES)
         rest_values = rest_of(values, full, len(values), LANES)
+        rest_residual = rest_of(residual, full, len(values), LANES)
         rest = np.empty(LANES, np.uint16)
         worst = _one_row(rest_values, rest_residual, rest, 0, form, worst)
         sent[full:] = rest[: len(values) - full]
@@ -119,7 +117,8 @@ def _one_row(values: Any, residual: Any, sent: Any, at: Any, form: Any, worst: A
     halves = _halves_of(bits_of(row), form)
     store(sent, at, halves)
     if residual is not None:
-        store(residual, at, row - _floats_of(halves, form))
+        is_finite = (bits_of(row) & _NO_SIGN) < _ALL_ONES
+        store(residual, at, where(is_finite, row - _floats_of(halves, form), _ZERO))
     return larger(worst, row)
 
 

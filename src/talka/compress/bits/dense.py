@@ -1,4 +1,4 @@
-"""Kernels over whole values: is all finite, copy, add. One pass over memory each."""
+"""Kernels over whole values: what is wanted, copy, add. One pass over memory each."""
 
 from typing import Any
 
@@ -52,18 +52,6 @@ def are_finite(worst: Any) -> Any:
     rows = np.empty(LANES, np.int32)
     store(rows, 0, worst)
     return rows.max() < np.int32(_INFINITE)
-
-
-@compiled
-def all_finite(values: Any, residual: Any) -> Any:
-    """Whether `values + residual` are."""
-    full = len(values) // LANES * LANES
-    worst = spread(np.int32(0))
-    for at in range(0, full, LANES):
-        worst = larger(worst, wanted(values, residual, at))
-    rest_values = rest_of(values, full, len(values), LANES)
-    rest_residual = rest_of(residual, full, len(values), LANES)
-    return are_finite(larger(worst, wanted(rest_values, rest_residual, 0)))
 
 
 @compiled

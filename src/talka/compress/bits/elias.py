@@ -8,10 +8,7 @@ The gamma code of a number is as many zeros as it has binary digits after the fi
 (QSGD: Alistarh et al., arXiv:1610.02132, which codes so with Elias' omega; gamma is as short for
 numbers below 16 and needs no loop to read). Codes fill 32-bit words from the highest bit on.
 
-A reader waits for each code to know where the next begins. So a long section is cut into four parts,
-each with words and a way of its own, which are read in turns:
-
-    other levels of each part (4 each)    words of each part but the last (4 each)    words
+    levels that are not zero (4)    codes (words of 4)
 """
 
 from typing import Any
@@ -35,22 +32,10 @@ from talka.compress.bits.lanes import (
 from talka.compress.bits.packing import BLOCK, unpack_block
 
 MARGIN = 256  # words of room beyond the limit: more than the codes of 64 levels can take
-_PARTED_FROM = 1 << 14  # values
 _MASK = 64  # levels that one mask tells zeros from others
-_ONE, _HIGHEST = np.uint64(1), np.uint64(1 << 63)
+_ONE = np.uint64(1)
 _EXPONENT_OF_1 = np.uint32(127)
 _MOST_DIGITS = 28  # after the first: no section has more values, no grid more levels
-
-
-def parts_of(num_values: int) -> tuple[int, int]:
-    """How many parts there are, and how many values each but the last has.
-
-    >>> parts_of(1000), parts_of(100_000)
-    ((1, 1000), (4, 25088))
-    """
-    if num_values < _PARTED_FROM:
-        return 1, num_values
-    return 4, -(-num_values // (4 * BLOCK)) * BLOCK
 
 
 @compiled
@@ -69,53 +54,24 @@ def measure_block(levels: Any, zero: Any) -> Any:
 
 
 @compiled
-def write_codes(
-    words: Any, width: Any, num_values: Any, zero: Any, parts: Any, limit: Any, codes: Any
-) -> Any:
-    """The codes of packed levels, with their head; how many words, or 0 if those are too many.
+def write_codes(words: Any, width: Any, num_values: Any, zero: Any, limit: Any, codes: Any) -> Any:
+    """The codes of packed levels; how many words, or 0 if those are more than the limit.
 
     `codes` has `MARGIN` words more than the limit.
     """
-    num_parts, part_length = parts
-    place = 2 * num_parts - 1
-    for part in range(num_parts):
-        start, before = part * part_length, place
-        stop = min(start + part_length, num_values)
-        place, count = _write_part(words, width, start, stop, num_values, zero, place, limit, codes)
-        if place > limit:
-            return 0
-        codes[part] = count
-        if part + 1 < num_parts:
-            codes[num_parts + part] = place - before
-    return place
-
-
-@compiled
-def _write_part(
-    words: Any,
-    width: Any,
-    start: Any,
-    stop: Any,
-    num_values: Any,
-    zero: Any,
-    place: Any,
-    limit: Any,
-    codes: Any,
-) -> Any:
-    """From `place` on; gives where it ended and how many levels were other than zero."""
     levels = np.empty(BLOCK, np.uint32)
     pending, num_pending, num_levels = np.uint64(0), 0, 0
-    last = start - 1  # the index of the level before
-    for block in range(start, stop, BLOCK):
-        count = unpack_block(words, width, block, num_values, levels)
+    place, last = 1, -1  # of the next word, and the index of the level before
+    for start in range(0, num_values, BLOCK):
+        count = unpack_block(words, width, start, num_values, levels)
         for at in range(0, count, _MASK):
             mask = _others(levels, at, count, zero)
             while mask != np.uint64(0):
                 index = at + trailing_zeros(mask)
                 mask = np.uint64(mask & np.uint64(mask - _ONE))
                 code, length = _signed_code(np.int64(levels[index]) - np.int64(zero), zero)
-                gap = np.uint64(block + index - last)
-                last = block + index
+                gap = np.uint64(start + index - last)
+                last = start + index
                 digits = 63 - leading_zeros(gap)
                 if 2 * digits + 1 + length > 32:  # too much at a time
                     nothing, number = np.uint64(0), digits + 1
@@ -131,11 +87,12 @@ def _write_part(
                 pending, num_pending, place = _put(codes, place, pending, num_pending, code, length)
                 num_levels += 1
             if place > limit:
-                return place, num_levels
+                return 0
     if num_pending:
         codes[place] = np.uint32(pending << np.uint64(32 - num_pending))
         place += 1
-    return place, num_levels
+    codes[0] = num_levels
+    return place if place <= limit else 0
 
 
 @compiled
@@ -174,62 +131,38 @@ def _put(codes: Any, place: Any, pending: Any, num_pending: Any, code: Any, leng
 
 
 @compiled
-def read_codes(codes: Any, parts: Any, grid: Any, add: Any, scale: Any, out: Any) -> Any:
+def read_codes(codes: Any, grid: Any, add: Any, scale: Any, out: Any) -> Any:
     """What `write_codes` wrote, as `read_levels` does it; False if these are no such codes."""
-    num_parts, part_length = parts
-    if len(codes) < 2 * num_parts - 1:
-        return False
-    left, bits, ends = np.empty(4, np.int64), np.empty(4, np.int64), np.empty(4, np.int64)
-    indices, buckets = np.empty(4, np.int64), np.empty(4, np.int64)
-    start, most = 2 * num_parts - 1, 0
-    for part in range(num_parts):
-        length = np.int64(codes[num_parts + part]) if part + 1 < num_parts else len(codes) - start
-        left[part], bits[part], ends[part] = codes[part], 32 * start, 32 * (start + length)
-        indices[part] = part * part_length - 1
-        buckets[part] = part * part_length // grid.bucket
-        start, most = start + length, max(most, left[part])
-    if start != len(codes) or most > part_length:
+    if len(codes) == 0 or np.int64(codes[0]) > len(out):
         return False
     if not add:
         out[:] = 0
-    units, bucket, largest = grid.units, grid.bucket, np.uint64(grid.top >> 1)
-    for _ in range(most):
-        for part in range(num_parts):
-            if left[part] == 0:
-                continue
-            left[part] -= 1
-            ahead = _ahead(codes, bits[part])
-            digits = leading_zeros(ahead)
-            if digits > _MOST_DIGITS:
-                return False
-            length = 2 * digits + 1
-            index = indices[part] + np.int64(ahead >> np.uint64(64 - length))
-            bit = bits[part] + length
-            ahead = _ahead(codes, bit) if digits > 16 else np.uint64(ahead << np.uint64(length))
-            minus, magnitude = np.int64(ahead >> np.uint64(63)), _ONE
-            bit += 1
-            if largest > _ONE:
-                ahead = np.uint64(ahead << _ONE)
-                length = 2 * min(leading_zeros(ahead), _MOST_DIGITS) + 1
-                magnitude = np.uint64(ahead >> np.uint64(64 - length))
-                bit += length
-            if index >= len(out) or magnitude > largest or magnitude == np.uint64(0):
-                return False
-            bits[part], indices[part] = bit, index
-            while index >= (buckets[part] + 1) * bucket:
-                buckets[part] += 1
-            steps = np.float32((np.int64(magnitude) << 1) * (1 - 2 * minus))
-            out[index] += np.float32(np.float32(steps * units[buckets[part]]) * scale)
-    return _all_read(bits, ends, num_parts)
-
-
-@compiled
-def _all_read(bits: Any, ends: Any, num_parts: Any) -> Any:
-    """Whether the rest of the last word of each part, and no more, is left."""
-    for part in range(num_parts):
-        if not 0 <= ends[part] - bits[part] < 32:  # noqa: SIM110  # numba knows no all()
+    units, largest = grid.units, np.uint64(grid.top >> 1)
+    bit, index = 32, np.int64(-1)
+    bucket, bucket_end = 0, grid.bucket
+    for _ in range(np.int64(codes[0])):
+        ahead = _ahead(codes, bit)
+        digits = leading_zeros(ahead)
+        if digits > _MOST_DIGITS:
             return False
-    return True
+        length = 2 * digits + 1
+        index += np.int64(ahead >> np.uint64(64 - length))
+        bit += length
+        ahead = _ahead(codes, bit) if digits > 16 else np.uint64(ahead << np.uint64(length))
+        minus, magnitude = np.int64(ahead >> np.uint64(63)), _ONE
+        bit += 1
+        if largest > _ONE:
+            ahead = np.uint64(ahead << _ONE)
+            length = 2 * min(leading_zeros(ahead), _MOST_DIGITS) + 1
+            magnitude = np.uint64(ahead >> np.uint64(64 - length))
+            bit += length
+        if index >= len(out) or magnitude > largest or magnitude == np.uint64(0):
+            return False
+        while index >= bucket_end:
+            bucket, bucket_end = bucket + 1, bucket_end + grid.bucket
+        steps = np.float32((np.int64(magnitude) << 1) * (1 - 2 * minus))
+        out[index] += np.float32(np.float32(steps * units[bucket]) * scale)
+    return 0 <= 32 * len(codes) - bit < 32  # the rest of the last word, and no more, is left
 
 
 @compiled

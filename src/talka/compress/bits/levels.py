@@ -1,4 +1,4 @@
-"""Kernels of grids: norms of buckets, values to levels by stochastic rounding, and back.
+"""Kernels of grids: values to levels by stochastic rounding, and back.
 
 A grid has `top + 1` points, evenly from -1 to 1 times the norm of the bucket: level j stands for
 `norm * (2 j - top) / top`. An even `top` has a level for zero (QSGD with top / 2 levels on either
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from talka.compress.bits.dense import are_finite, larger, rest_of, wanted
+from talka.compress.bits.dense import rest_of, wanted
 from talka.compress.bits.draws import draw_lanes, half_turn
 from talka.compress.bits.elias import measure_block
 from talka.compress.bits.lanes import (
@@ -24,77 +24,23 @@ from talka.compress.bits.lanes import (
     signed,
     spread,
     store,
-    sum_of,
-    to_doubles,
     to_floats,
     to_ints,
     where,
 )
+from talka.compress.bits.norms import SMALLEST_NORM, norm_of
 from talka.compress.bits.packing import BLOCK, pack, pack_rest, unpack_block
 
-SUMMED = 4096  # values that are summed in lanes before the lanes are added up
-LARGEST_NORM = np.float32(2.0**128 * (1 - 2.0**-20))  # so that no level becomes infinite
-SMALLEST_NORM = np.float32(2.0**-100)  # what lies below counts as zero: its parts would be none
 _SIGN, _NO_SIGN = np.uint32(1 << 31), np.uint32((1 << 31) - 1)
 _HALF, _DRAWN = np.float32(0.5), np.float32(1 << 30)
 
 
-@compiled
-def measure(values: Any, residual: Any, bucket: Any, by_largest: Any, norms: Any) -> Any:
-    """The norm of each bucket; whether all values are finite."""
-    for index in range(len(norms)):
-        start = index * bucket
-        stop = min(start + bucket, len(values))
-        if by_largest:
-            norm = _largest(values, residual, start, stop)
-        else:
-            norm = _euclidean(values, residual, start, stop)
-        if not norm < np.inf:
-            return False
-        norms[index] = min(np.float32(norm), LARGEST_NORM) if norm >= SMALLEST_NORM else 0
-    return True
-
-
-@compiled
-def _largest(values: Any, residual: Any, start: Any, stop: Any) -> Any:
-    full = start + (stop - start) // LANES * LANES
-    worst = spread(np.int32(0))
-    for at in range(start, full, LANES):
-        worst = larger(worst, wanted(values, residual, at))
-    if full < stop:
-        rest_values = rest_of(values, full, stop, LANES)
-        rest_residual = rest_of(residual, full, stop, LANES)
-        worst = larger(worst, wanted(rest_values, rest_residual, 0))
-    if not are_finite(worst):
-        return np.inf
-    magnitudes = np.empty(LANES, np.float32)
-    store(magnitudes, 0, floats_of(worst))
-    return np.float64(magnitudes.max())
-
-
-@compiled
-def _euclidean(values: Any, residual: Any, start: Any, stop: Any) -> Any:
-    total = 0.0
-    full = start + (stop - start) // LANES * LANES
-    for first in range(start, full, SUMMED):
-        squares = spread(0.0)
-        for at in range(first, min(first + SUMMED, full), LANES):
-            row = to_doubles(wanted(values, residual, at))
-            squares = squares + row * row
-        total += sum_of(squares)
-    for at in range(full, stop):
-        value = values[at]
-        if residual is not None:
-            value = np.float32(value + residual[at])
-        total += np.float64(value) * np.float64(value)
-    return np.sqrt(total)
-
-
 class Grid(NamedTuple):
-    """What kernels have to know of a grid over buckets."""
+    """A grid over buckets, as kernels want it."""
 
     top: int
     bucket: int
+    norms: Any
     inverses: Any
     """`top / 2` over the norm of each bucket, float32; 0 where the norm is."""
     units: Any
@@ -102,33 +48,53 @@ class Grid(NamedTuple):
 
 
 @compiled
-def scales(norms: Any, top: Any, inverses: Any, units: Any) -> Any:
-    """Fill what a grid needs; whether the norms are norms."""
-    for index in range(len(norms)):
-        norm = np.float64(norms[index])
-        if not 0 <= norm < np.inf:
+def set_scales(grid: Grid) -> Any:
+    """What follows from norms that came with a payload; whether they are norms."""
+    for index in range(len(grid.norms)):
+        if not 0 <= grid.norms[index] < np.inf:
             return False
-        inverses[index] = np.float32(0.5 * top / norm) if norm >= SMALLEST_NORM else 0
-        units[index] = np.float32(norm / top)
+        _set_scale(grid, index)
     return True
 
 
 @compiled
-def write_levels(values: Any, residual: Any, grid: Grid, key: Any, width: Any, words: Any) -> Any:
-    """Levels of all values, packed; the residual becomes what they do not say.
+def _set_scale(grid: Grid, index: Any) -> None:
+    norm = np.float64(grid.norms[index])
+    grid.inverses[index] = np.float32(0.5 * grid.top / norm) if norm >= SMALLEST_NORM else 0
+    grid.units[index] = np.float32(norm / grid.top)
 
-    Gives the number of levels that are not zero, and the bits of their signs and magnitudes in
-    Elias codes.
+
+@compiled
+def write_levels(
+    values: Any,
+    residual: Any,
+    grid: Grid,
+    by_largest: Any,
+    key: Any,
+    width: Any,
+    counted: Any,
+    words: Any,
+) -> Any:
+    """Norms of buckets, and levels of all values, packed; the residual becomes what is lost.
+
+    Buckets are measured shortly before they are rounded, while they are in the cache. Gives, if
+    that is to be counted, the number of levels that are not zero, and the bits of their signs and
+    magnitudes in Elias codes; (-1, 0) if a bucket is not finite.
     """
     levels = np.empty(BLOCK, np.uint32)
     zero, total = np.uint32(grid.top >> 1), (np.int64(0), np.int64(0))
-    full = len(values) // BLOCK * BLOCK
+    num_measured, full = 0, len(values) // BLOCK * BLOCK
     for start in range(0, full, BLOCK):
+        num_measured = _measure(values, residual, grid, by_largest, num_measured, start + BLOCK)
+        if num_measured < 0:
+            return np.int64(-1), np.int64(0)
         _round_block(values, residual, start, grid, key, start, levels)
         pack(levels, width, words, start * width >> 5)
-        if not grid.top & 1:
+        if counted:
             total = _sum(total, measure_block(levels, zero))
     if full < len(values):
+        if _measure(values, residual, grid, by_largest, num_measured, len(values)) < 0:
+            return np.int64(-1), np.int64(0)
         rest = len(values) - full
         rest_values = rest_of(values, full, len(values), BLOCK)
         rest_residual = rest_of(residual, full, len(values), BLOCK)
@@ -139,6 +105,22 @@ def write_levels(values: Any, residual: Any, grid: Grid, key: Any, width: Any, w
         levels[rest:] = zero
         total = _sum(total, measure_block(levels, zero))
     return total
+
+
+@compiled
+def _measure(
+    values: Any, residual: Any, grid: Grid, by_largest: Any, num_measured: Any, until: Any
+) -> Any:
+    """Norms and scales of all buckets that begin before `until`; how many, or -1 if not finite."""
+    while num_measured * grid.bucket < until:
+        start = num_measured * grid.bucket
+        stop = min(start + grid.bucket, len(values))
+        grid.norms[num_measured] = norm_of(values, residual, start, stop, by_largest)
+        if grid.norms[num_measured] < 0:
+            return -1
+        _set_scale(grid, num_measured)
+        num_measured += 1
+    return num_measured
 
 
 @compiled
@@ -172,8 +154,10 @@ def _round_block(
 def _of_buckets(scales: Any, index: Any, left: Any) -> Any:
     """Of each lane of a row of which only the first `left` values lie in bucket `index`."""
     last = len(scales) - 1
-    here, following = scales[min(index, last)], scales[min(index + 1, last)]
-    return where(signed(counting()) < left, here, following)
+    here = scales[min(index, last)]
+    if left >= LANES:
+        return spread(here)
+    return where(signed(counting()) < left, here, scales[min(index + 1, last)])
 
 
 @compiled
