@@ -35,6 +35,7 @@ ALL = 0
 _HAS_MASK = 1 << 31
 
 Words = NDArray[np.uint32]
+Indices = NDArray[np.int64]
 Rows = tuple[int, int]
 """How long a row is, and the place of the first value in its row."""
 
@@ -81,65 +82,45 @@ class OneBit(Sectioned):
     ) -> int:
         words = room[: len(room) // 4 * 4].view(np.uint32)
         words[0], at = self.block, 1
-        rows = _row_length(piece), piece.offset % max(_row_length(piece), 1)
-        if len(piece.shape) < 2 or rows[0] < MIN_ROW:
-            end = self._write(values, residual, words, at)
-        else:
+        starts, stops = np.zeros(1, np.int64), np.array([len(values)])
+        row_length = math.prod(piece.shape[1:])
+        if len(piece.shape) > 1 and row_length >= MIN_ROW and len(values):
+            rows = row_length, piece.offset % row_length
             mask = np.empty(_num_words(_num_rows(len(values), rows)), np.uint32)
-            num_masked = signs.find_zero_rows(values, residual, *rows, mask)
-            if num_masked:
+            if signs.find_zero_rows(values, residual, *rows, mask):
                 words[0] |= np.uint32(_HAS_MASK)
-                words[1:3] = rows
-                at = 3 + len(mask)
+                words[1:3], at = rows, 3 + len(mask)
                 words[3:at] = mask
-                end = self._write_kept(values, residual, rows, mask, num_masked, words, at)
-            else:
-                end = self._write(values, residual, words, at)
+                starts, stops = _runs(mask, len(values), rows)
+        num_kept = int((stops - starts).sum())
+        num_means = 2 * _num_blocks(num_kept, self.block)
+        end = at + num_means + _num_words(num_kept)
+        means, sent = words[at : at + num_means].view(np.float32), words[at + num_means : end]
+        block = self.block or max(num_kept, 1)
+        if not signs.write_blocks(values, residual, starts, stops, block, means, sent):
+            raise FloatingPointError
         self._seen.note(self._num_words_of(len(values)), 4 * end)
         return 4 * end
-
-    def _write(self, values: Floats, residual: Floats | None, words: Words, at: int) -> int:
-        block = self.block or len(values)
-        num_means = 2 * _num_blocks(len(values), block)
-        end = at + num_means + _num_words(len(values))
-        means, sent = words[at : at + num_means].view(np.float32), words[at + num_means : end]
-        if not signs.write_blocks(values, residual, max(block, 1), means, sent):
-            raise FloatingPointError
-        return end
-
-    def _write_kept(
-        self,
-        values: Floats,
-        residual: Floats | None,
-        rows: Rows,
-        mask: Words,
-        num_masked: int,
-        words: Words,
-        at: int,
-    ) -> int:
-        """Rows that are not masked, side by side."""
-        kept = np.empty(len(values) - num_masked, np.float32)
-        signs.kept_values(values, mask, *rows, kept)
-        if residual is None:
-            return self._write(kept, None, words, at)
-        kept_residual = np.empty_like(kept)
-        signs.kept_values(residual, mask, *rows, kept_residual)
-        end = self._write(kept, kept_residual, words, at)
-        signs.put_back(kept_residual, mask, *rows, False, residual)  # noqa: FBT003  # a kernel
-        return end
 
     def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
         if len(body) < 4 or len(body) % 4:
             raise PayloadError(f"has a section of {len(body)} bytes, no means and signs")
-        words = body.view(np.uint32)
-        block, has_mask = int(words[0]) & ~_HAS_MASK, int(words[0]) & _HAS_MASK
-        if not has_mask:
-            _read(words[1:], block, out, add=add, scale=scale)
-            return
-        rows, mask = _read_mask(words, len(out))
-        kept = np.empty(signs.num_unmasked(mask, len(out), *rows), np.float32)
-        _read(words[3 + len(mask) :], block, kept, add=False, scale=scale)
-        signs.put_back(kept, mask, *rows, add, out)
+        words, at = body.view(np.uint32), 1
+        block = int(words[0]) & ~_HAS_MASK
+        if block % 32:
+            raise PayloadError(f"has blocks of {block} values, no multiple of 32")
+        starts, stops = np.zeros(1, np.int64), np.array([len(out)])
+        if int(words[0]) & _HAS_MASK:
+            rows, mask = _read_mask(words, len(out))
+            at = 3 + len(mask)
+            starts, stops = _runs(mask, len(out), rows)
+        num_kept = int((stops - starts).sum())
+        num_means = 2 * _num_blocks(num_kept, block)
+        if len(words) != at + num_means + _num_words(num_kept):
+            raise PayloadError(f"has {len(words)} words of means and signs for {num_kept} values")
+        means, sent = words[at : at + num_means].view(np.float32), words[at + num_means :]
+        block = min(block or num_kept, max(num_kept, 1) + 31 & ~31)
+        signs.read_blocks(sent, means, starts, stops, max(block, 1), add, np.float32(scale), out)
 
     def section_max_bytes(self, num_values: int) -> int:
         mask_words = 2 + _num_words(num_values // MIN_ROW + 2)
@@ -150,8 +131,7 @@ class OneBit(Sectioned):
 
     def _num_words_of(self, num_values: int) -> int:
         """Of a section without a mask."""
-        block = self.block or num_values
-        return 1 + 2 * _num_blocks(num_values, block) + _num_words(num_values)
+        return 1 + 2 * _num_blocks(num_values, self.block) + _num_words(num_values)
 
 
 def _num_words(num_bits: int) -> int:
@@ -159,11 +139,8 @@ def _num_words(num_bits: int) -> int:
 
 
 def _num_blocks(num_values: int, block: int) -> int:
-    return -(-num_values // block) if block else 0
-
-
-def _row_length(piece: Piece) -> int:
-    return math.prod(piece.shape[1:])
+    """A section without values has no block."""
+    return -(-num_values // (block or max(num_values, 1)))
 
 
 def _num_rows(num_values: int, rows: Rows) -> int:
@@ -171,15 +148,15 @@ def _num_rows(num_values: int, rows: Rows) -> int:
     return -(-(phase + num_values) // row_length)
 
 
-def _read(words: Words, block: int, out: Floats, *, add: bool, scale: float) -> None:
-    if block % 32:
-        raise PayloadError(f"has blocks of {block} values, no multiple of 32")
-    block = block or len(out)
-    num_means = 2 * _num_blocks(len(out), block)
-    if len(words) != num_means + _num_words(len(out)):
-        raise PayloadError(f"has {len(words)} words of means and signs for {len(out)} values")
-    means = words[:num_means].view(np.float32)
-    signs.read_blocks(words[num_means:], means, max(block, 1), add, np.float32(scale), out)
+def _runs(mask: Words, num_values: int, rows: Rows) -> tuple[Indices, Indices]:
+    """Where runs of rows that are not masked begin and end; at least one run, it may be empty."""
+    row_length, phase = rows
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: _num_rows(num_values, rows)]
+    edges = np.flatnonzero(np.diff(bits.view(np.int8), prepend=1, append=1))
+    places = np.clip(edges * row_length - phase, 0, num_values)
+    if not len(places):
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    return places[::2].copy(), places[1::2].copy()
 
 
 def _read_mask(words: Words, num_values: int) -> tuple[Rows, Words]:

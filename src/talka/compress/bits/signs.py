@@ -1,13 +1,16 @@
 """Kernels of one bit a value: sums of both sides, signs in and out, rows of zeros.
 
 Values are cut into blocks, each with two means of its own; signs fill words from the lowest bit on,
-and a block begins with a word. For the mask they are cut into rows of a matrix; the first and the
-last may be cut off, as a slice need not end where a row does.
+and a block begins with a word. Runs are what lies between rows that are masked; a block may reach
+over the end of a run. Rows of a matrix may be cut off at the ends: a slice need not end where a row
+does.
 """
 
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from talka.compress.bits.dense import rest_of, wanted
 from talka.compress.bits.lanes import (
@@ -26,6 +29,7 @@ from talka.compress.bits.lanes import (
 
 SUMMED = 4096  # values that are summed in lanes before the lanes are added up
 _WORD = 32
+_INSTEAD = False  # of what is there: not added to it
 _ZERO, _HALF_WORD = np.float32(0), np.uint32(16)
 
 
@@ -60,71 +64,122 @@ def _all_zero(values: Any, residual: Any, start: Any, stop: Any) -> Any:
     return True
 
 
-@compiled
-def is_masked(mask: Any, row: Any) -> Any:
-    return np.uint32(mask[row >> 5] >> np.uint32(row & 31)) & np.uint32(1) != np.uint32(0)
+def part_of(array: Any, block: Any, size: Any) -> Any:
+    """In kernels: `block[:size]`, or None where `array` is None."""
+    raise NotImplementedError
+
+
+def _part_of(array: Any, block: Any, size: Any) -> Any:
+    def nothing(array: Any, block: Any, size: Any) -> Any:
+        return None
+
+    def part_of(array: Any, block: Any, size: Any) -> Any:
+        return block[:size]
+
+    return nothing if isinstance(array, types.NoneType) else part_of
+
+
+overload(part_of)(_part_of)
 
 
 @compiled
-def kept_values(values: Any, mask: Any, row_length: Any, phase: Any, kept: Any) -> None:
-    """`kept` becomes the values of rows that are not masked, side by side."""
-    to = 0
-    for row in range(-(-(phase + len(values)) // row_length)):
-        if not is_masked(mask, row):
-            start = max(row * row_length - phase, 0)
-            stop = min((row + 1) * row_length - phase, len(values))
-            kept[to : to + stop - start] = values[start:stop]
-            to += stop - start
+def write_blocks(
+    values: Any, residual: Any, starts: Any, stops: Any, block: Any, means: Any, words: Any
+) -> Any:
+    """Means and signs of each block of what lies in the runs; the residual becomes what they lack.
 
-
-@compiled
-def put_back(kept: Any, mask: Any, row_length: Any, phase: Any, add: Any, values: Any) -> None:
-    """The way back: rows that are not masked from `kept`, the others zero."""
-    at = 0
-    for row in range(-(-(phase + len(values)) // row_length)):
-        start = max(row * row_length - phase, 0)
-        stop = min((row + 1) * row_length - phase, len(values))
-        if is_masked(mask, row):
-            if not add:
-                values[start:stop] = _ZERO
-            continue
-        if add:
-            values[start:stop] += kept[at : at + stop - start]
-        else:
-            values[start:stop] = kept[at : at + stop - start]
-        at += stop - start
-
-
-@compiled
-def num_unmasked(mask: Any, num_values: Any, row_length: Any, phase: Any) -> Any:
-    """How many values the rows hold that are not masked."""
-    total = 0
-    for row in range(-(-(phase + num_values) // row_length)):
-        if not is_masked(mask, row):
-            start, stop = row * row_length - phase, (row + 1) * row_length - phase
-            total += min(stop, num_values) - max(start, 0)
-    return total
-
-
-@compiled
-def write_blocks(values: Any, residual: Any, block: Any, means: Any, words: Any) -> Any:
-    """Means and signs of each block; the residual becomes what they do not say.
-
-    False if a block's sum is not finite: what is written is then of no use.
+    Blocks follow one another over the gaps between runs, where all is zero. False if a block's sum
+    is not finite: what is written is then of no use.
     """
-    number = 0
-    for start in range(0, len(values), block):
-        stop = min(start + block, len(values))
-        upper_sum, lower_sum, num_upper = _side_sums(values, residual, start, stop)
-        if not np.isfinite(upper_sum + lower_sum):
+    whole_block = np.empty(block if len(starts) > 1 else 0, np.float32)
+    rest_block = np.empty(len(whole_block) if residual is not None else 0, np.float32)
+    run, at, number, left = 0, starts[0], 0, (stops - starts).sum()
+    while left > 0:
+        size = min(block, left)
+        if stops[run] - at >= size:
+            means_of = _write_block(values, residual, at, at + size, means, words, number, block)
+            run, at = _after(starts, stops, run, at + size)
+        else:
+            first, first_at = run, at
+            run, at = _gather(values, starts, stops, run, at, whole_block[:size])
+            kept = part_of(residual, rest_block, size)
+            if residual is not None:
+                _gather(residual, starts, stops, first, first_at, rest_block[:size])
+            means_of = _write_block(whole_block, kept, 0, size, means, words, number, block)
+            if residual is not None:
+                _scatter(rest_block[:size], starts, stops, first, first_at, _INSTEAD, residual)
+        if not means_of:
             return False
-        upper = np.float32(upper_sum / num_upper if num_upper else 0.0)
-        num_lower = stop - start - num_upper
-        lower = np.float32(lower_sum / num_lower if num_lower else 0.0)
-        means[number], means[number + 1] = upper, lower
-        number += 2
-        _write_run(values, residual, start, stop, upper, lower, words)
+        number += 1
+        left -= size
+    if residual is not None:
+        _clear_gaps(starts, stops, residual)
     return True
+
+
+@compiled
+def _write_block(
+    values: Any,
+    residual: Any,
+    start: Any,
+    stop: Any,
+    means: Any,
+    words: Any,
+    number: Any,
+    block: Any,
+) -> Any:
+    upper_sum, lower_sum, num_upper = _side_sums(values, residual, start, stop)
+    if not np.isfinite(upper_sum + lower_sum):
+        return False
+    num_lower = stop - start - num_upper
+    upper = np.float32(upper_sum / num_upper if num_upper else 0.0)
+    lower = np.float32(lower_sum / num_lower if num_lower else 0.0)
+    means[2 * number], means[2 * number + 1] = upper, lower
+    _write_run(values, residual, start, stop, upper, lower, words[number * block >> 5 :])
+    return True
+
+
+@compiled
+def _after(starts: Any, stops: Any, run: Any, at: Any) -> Any:
+    """The place after `at`, in the next run if this one is through."""
+    if at == stops[run] and run + 1 < len(starts):
+        return run + 1, starts[run + 1]
+    return run, at
+
+
+@compiled
+def _gather(values: Any, starts: Any, stops: Any, run: Any, at: Any, block: Any) -> Any:
+    """Fill a block from the runs; the place after it."""
+    done = 0
+    while done < len(block):
+        size = min(stops[run] - at, len(block) - done)
+        block[done : done + size] = values[at : at + size]
+        done += size
+        run, at = _after(starts, stops, run, at + size)
+    return run, at
+
+
+@compiled
+def _scatter(block: Any, starts: Any, stops: Any, run: Any, at: Any, add: Any, out: Any) -> Any:
+    done = 0
+    while done < len(block):
+        size = min(stops[run] - at, len(block) - done)
+        if add:
+            out[at : at + size] += block[done : done + size]
+        else:
+            out[at : at + size] = block[done : done + size]
+        done += size
+        run, at = _after(starts, stops, run, at + size)
+    return run, at
+
+
+@compiled
+def _clear_gaps(starts: Any, stops: Any, out: Any) -> None:
+    before = 0
+    for run in range(len(starts)):
+        out[before : starts[run]] = _ZERO
+        before = stops[run]
+    out[before:] = _ZERO
 
 
 @compiled
@@ -166,7 +221,7 @@ def _write_run(
     """The signs of a block; it begins with a word."""
     full = start + (stop - start) // _WORD * _WORD
     for at in range(start, full, _WORD):
-        words[at >> 5] = _write_word(values, residual, at, upper, lower)
+        words[(at - start) >> 5] = _write_word(values, residual, at, upper, lower)
     if full < stop:
         rest_residual = rest_of(residual, full, stop, _WORD)
         rest_values = rest_of(values, full, stop, _WORD)
@@ -174,7 +229,7 @@ def _write_run(
         if residual is not None:
             residual[full:stop] = rest_residual[: stop - full]
         used = np.uint32(np.uint32(np.uint32(1) << np.uint32(stop - full)) - np.uint32(1))
-        words[full >> 5] = np.uint32(word & used)
+        words[(full - start) >> 5] = np.uint32(word & used)
 
 
 @compiled
@@ -194,21 +249,40 @@ def _write_row(values: Any, residual: Any, at: Any, upper: Any, lower: Any) -> A
 
 
 @compiled
-def read_blocks(words: Any, means: Any, block: Any, add: Any, scale: Any, out: Any) -> None:
+def read_blocks(
+    words: Any, means: Any, starts: Any, stops: Any, block: Any, add: Any, scale: Any, out: Any
+) -> None:
     """What `write_blocks` wrote: `out` becomes, or with `add` grows by, one of two values a block."""
-    number = 0
-    for start in range(0, len(out), block):
-        stop = min(start + block, len(out))
-        upper = np.float32(means[number] * scale)
-        lower = np.float32(means[number + 1] * scale)
-        number += 2
-        full = start + (stop - start) // _WORD * _WORD
-        for at in range(start, full, _WORD):
-            _read_word(words[at >> 5], out, at, upper, lower, add)
-        if full < stop:
-            rest = rest_of(out, full, stop, _WORD)
-            _read_word(words[full >> 5], rest, 0, upper, lower, add)
-            out[full:stop] = rest[: stop - full]
+    whole_block = np.empty(-(-block // _WORD) * _WORD if len(starts) > 1 else 0, np.float32)
+    run, at, number, left = 0, starts[0], 0, (stops - starts).sum()
+    while left > 0:
+        size = min(block, left)
+        upper = np.float32(means[2 * number] * scale)
+        lower = np.float32(means[2 * number + 1] * scale)
+        signs = words[number * block >> 5 :]
+        if stops[run] - at >= size:
+            _read_run(signs, out, at, at + size, upper, lower, add)
+            run, at = _after(starts, stops, run, at + size)
+        else:
+            _read_run(signs, whole_block, 0, size, upper, lower, _INSTEAD)
+            run, at = _scatter(whole_block[:size], starts, stops, run, at, add, out)
+        number += 1
+        left -= size
+    if not add:
+        _clear_gaps(starts, stops, out)
+
+
+@compiled
+def _read_run(
+    words: Any, out: Any, start: Any, stop: Any, upper: Any, lower: Any, add: Any
+) -> None:
+    full = start + (stop - start) // _WORD * _WORD
+    for at in range(start, full, _WORD):
+        _read_word(words[(at - start) >> 5], out, at, upper, lower, add)
+    if full < stop:
+        rest = rest_of(out, full, stop, _WORD)
+        _read_word(words[(full - start) >> 5], rest, 0, upper, lower, add)
+        out[full:stop] = rest[: stop - full]
 
 
 @compiled
