@@ -36,6 +36,9 @@ PEERS = {
     "ddp bf16 hook": bf16_hook,
 }
 ALONE = "no communication"
+NEXT_TO_NOTHING = (
+    "next to nothing"  # all that an exchange takes but bytes: waiting, waking, copying
+)
 POWERSGD = "ddp powersgd:4 hook"
 
 
@@ -45,7 +48,8 @@ class Mode:
     def __init__(self, name, make):
         self.name, self.hook = name, None
         self.ddp = DistributedDataParallel(make())
-        self.optimizer = torch.optim.SGD(self.ddp.parameters(), lr=0.01, momentum=0.9)
+        rate = 0.0 if name == NEXT_TO_NOTHING else 0.01  # that one has nothing to learn from
+        self.optimizer = torch.optim.SGD(self.ddp.parameters(), lr=rate, momentum=0.9)
         if name == POWERSGD:
             state = powerSGD_hook.PowerSGDState(
                 None, matrix_approximation_rank=4, start_powerSGD_iter=2
@@ -53,6 +57,8 @@ class Mode:
             self.ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         elif PEERS.get(name) is not None:
             self.ddp.register_comm_hook(None, PEERS[name])
+        elif name == NEXT_TO_NOTHING:
+            self.hook = talka.train.attach(self.ddp, "randomk:0.00001", "two-phase")
         elif name not in PEERS and name != ALONE:
             self.hook = talka.train.attach(self.ddp, name)
 
@@ -109,7 +115,7 @@ def main():
     generator = torch.Generator().manual_seed(rank)
     batch = torch.randn(BATCH, 1, 28, 28, generator=generator), torch.arange(BATCH) % 10
 
-    modes = {name: Mode(name, make) for name in [ALONE, *args.modes]}
+    modes = {name: Mode(name, make) for name in [ALONE, NEXT_TO_NOTHING, *args.modes]}
     counts = {}
     for name, mode in modes.items():  # compile, regroup buckets, learn what a step takes
         for _ in range(4):
@@ -125,11 +131,11 @@ def main():
     network = probe(seconds=1.0).network()
     shapes = {name: tuple(one.shape) for name, one in make().named_parameters()}
     layout = layout_of(shapes)
-    specs = [name for name, mode in modes.items() if mode.hook]
+    specs = [name for name, mode in modes.items() if mode.hook and name != NEXT_TO_NOTHING]
     dist.barrier()
     # On all ranks at once, as in training: they share the cores.
     rates = {spec: measure_codec(spec, layout[-1].stop) for spec in specs}
-    compute_s = statistics.median(row["seconds"] for row in rows[ALONE])
+    compute_s = statistics.median(row["seconds"] for row in rows[NEXT_TO_NOTHING])
     predictions = predict_steps(
         layout, network, compute_s=compute_s, specs=specs, codec_rates=rates.get
     )
