@@ -22,6 +22,8 @@ bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.engine --preset smoke
 	$(BIN)/python -m benchmarks.embeddings --preset smoke
 	$(BIN)/python -m benchmarks.compressors --preset smoke
+	$(BIN)/python -m benchmarks.slow_network --preset smoke
+	$(BIN)/python -m benchmarks.parity --preset smoke
 
 docs: .venv/.installed-dev
 	$(BIN)/python -m talka.cli.reference > docs/cli.md

@@ -4,8 +4,8 @@
     python -m benchmarks.compressors --preset full --json FILE --markdown FILE
 
 Gaussian gradients in one tensor, another one each time. Encoding reads the tensor (and reads and
-writes the residual with `+ef`) and writes a payload; decoding adds what it says to another tensor. GB/s are those of float32
-values. Each row is measured in turns with a memory copy of the same values; shares of that copy come
+writes the residual with `+ef`) and writes a payload; decoding adds what it says to another tensor.
+GB/s are those of float32 values. Each row is measured in turns with a memory copy of the same values; shares of that copy come
 first, since neighbours on the machine disturb both alike.
 """
 
@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from benchmarks.harness import arguments, interleaved, publish, spread
-from talka.compress import Payload, compressor
+from talka.compress import Payload, compressor, layout_of
 
 PRESETS = {
     "smoke": {"values": 1_000_000, "repeats": 3},
     "full": {"values": 32_000_000, "repeats": 9},
 }
 NUM_GRADIENTS = 10
+SMALL = [16, 64, 128, 256, 512, 1024, 4096]
 SPECS = [
     "none",
     "fp16",
@@ -125,6 +126,32 @@ def peer_rows(case, repeats):
     ]
 
 
+def small_row(num_values, repeats):
+    """A hundred parameters of one size: coded, or whole. From which link on is coding worth it?"""
+    layout = layout_of({f"bias{number}": (num_values,) for number in range(100)})
+    values = torch.randn(100 * num_values)
+    out, found, sizes = torch.zeros_like(values), {}, {}
+    for name, limit in (("coded", 0), ("whole", num_values + 1)):
+        one = compressor("onebit+ef", whole_below=limit)
+
+        def there_and_back(one=one):
+            one.decode(one.encode(values, layout), out, layout)
+
+        found[name], sizes[name] = there_and_back, one.encode(values, layout).num_bytes
+    seconds = medians(found, 5 * repeats)
+    saved_bits = 8 * (sizes["whole"] - sizes["coded"])
+    more_s = seconds["coded"] - seconds["whole"]
+    worth_below = f"{saved_bits / more_s / 1e6:.0f} Mbit/s" if more_s > 0 else "any rate"
+    return {
+        "values of a tensor": num_values,
+        "coding is worth it below": worth_below if saved_bits > 0 else "no rate",
+        "us a tensor coded": f"{1e4 * seconds['coded']:.1f}",
+        "us whole": f"{1e4 * seconds['whole']:.1f}",
+        "bytes coded": sizes["coded"] // 100,
+        "bytes whole": sizes["whole"] // 100,
+    }
+
+
 def main():
     args = arguments(__doc__, PRESETS)
     preset = PRESETS[args.preset]
@@ -134,6 +161,9 @@ def main():
     tables = {
         f"Compressors, {size}": [compressor_row(case, spec, preset["repeats"]) for spec in SPECS],
         f"What else there is, {size}": peer_rows(case, preset["repeats"]),
+        "Small tensors with onebit+ef, there and back": [
+            small_row(num_values, preset["repeats"]) for num_values in SMALL
+        ],
     }
     publish(args, "How fast is each compressor, beside a memory copy?", tables)
 

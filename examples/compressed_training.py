@@ -2,7 +2,7 @@
 
     python examples/compressed_training.py        # about half a minute on a laptop
 
-You should see nearly the same loss, and about 30 times fewer bytes sent.
+You should see nearly the same loss, and about 27 times fewer bytes sent.
 """
 
 import torch

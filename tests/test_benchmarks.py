@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["compressors", "embeddings", "engine"])
+@pytest.mark.parametrize("name", ["compressors", "embeddings", "engine", "parity"])
 def test_the_smoke_preset_runs(name, tmp_path):
     out = tmp_path / "rows.json"
     command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{name}", "--json", str(out)]
@@ -23,3 +23,8 @@ def test_the_smoke_preset_runs(name, tmp_path):
     assert written["environment"]["cores"] >= 1
     assert all(rows for rows in written["tables"].values())
     assert all(f"**{title}**" in done.stdout for title in written["tables"])
+
+
+@pytest.mark.slow
+def test_the_slow_network_runs_where_there_is_a_lab(lab_works, tmp_path):
+    test_the_smoke_preset_runs("slow_network", tmp_path)

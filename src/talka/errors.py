@@ -159,9 +159,7 @@ class PayloadError(TalkaError, ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return (
-            f"the payload {self.problem}. It was cut or changed on its way, or is no payload."
-        )
+        return f"the payload {self.problem}. It was cut or changed on its way, or is no payload."
 
 
 class NonFiniteError(TalkaError, ArithmeticError):
@@ -185,7 +183,11 @@ class NonFiniteError(TalkaError, ArithmeticError):
 class SpecError(TalkaError, ValueError):
     """A short form such as `topk:0.01+ef` is not one.
 
-    >>> print(SpecError("topk:2", "keeps a share of the values", "a share above 0 and up to 1: topk:0.01"))
+    >>> print(
+    ...     SpecError(
+    ...         "topk:2", "keeps a share of the values", "a share above 0 and up to 1: topk:0.01"
+    ...     )
+    ... )
     'topk:2' keeps a share of the values; allowed is a share above 0 and up to 1: topk:0.01.
     """
 

@@ -226,13 +226,13 @@ class Call:
 
     def send(self, data: Tensor, to: int, *, phase: int = 0) -> Awaited:
         self._meter.sent_bytes += data.numel() * data.element_size()
-        peer = self._exchange.global_ranks[to]
-        return _work(dist.isend(data, peer, self._exchange.group, self._first_tag + phase))
+        other = self._exchange.global_ranks[to]
+        return _work(dist.isend(data, other, self._exchange.group, self._first_tag + phase))
 
     def receive(self, into: Tensor, source: int, *, phase: int = 0) -> Awaited:
         """Of at most as many bytes as the buffer has."""
-        peer = self._exchange.global_ranks[source]
-        return _work(dist.irecv(into, peer, self._exchange.group, self._first_tag + phase))
+        other = self._exchange.global_ranks[source]
+        return _work(dist.irecv(into, other, self._exchange.group, self._first_tag + phase))
 
     def received(self, num_bytes: int) -> None:
         self._meter.received_bytes += num_bytes

@@ -26,6 +26,7 @@ def cost_of(exchange: Exchange, layout: Layout, network: Network) -> Cost:
     if isinstance(exchange, LowRank):
         return LowRank.cost(network, layout, exchange.factor_rank)
     assert isinstance(exchange, CompressedExchange)
-    payload_bytes = exchange.payload_bytes(exchange.compressor, layout, exchange.num_workers)
+    worker = exchange.sides()["worker"]  # it knows what gradients were like lately
+    payload_bytes = exchange.payload_bytes(worker, layout, exchange.num_workers)
     dense_bytes = 4.0 * sum(piece.num_values for piece in layout)
     return exchange.cost(network, payload_bytes, dense_bytes)

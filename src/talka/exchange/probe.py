@@ -107,8 +107,8 @@ def probe(group: dist.ProcessGroup | None = None, *, seconds: float = 2.0) -> Pr
     for pairs in rounds:
         for first, second in pairs:
             if rank in (first, second):
-                peer = _Peer(group, second if rank == first else first)
-                _measure(peer, measured, (first, second), measure_s)
+                other = _Other(group, second if rank == first else first)
+                _measure(other, measured, (first, second), measure_s)
                 break
         else:
             _stand_by(group)
@@ -143,7 +143,7 @@ def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
     return [pairs for pairs in rounds if pairs]
 
 
-class _Peer(NamedTuple):
+class _Other(NamedTuple):
     """The other rank of a measurement. Tensors only: nothing is unpickled."""
 
     group: dist.ProcessGroup | None
@@ -164,21 +164,23 @@ class _Peer(NamedTuple):
         return received
 
 
-def _measure(peer: _Peer, measured: torch.Tensor, pair: tuple[int, int], measure_s: float) -> None:
+def _measure(
+    other: _Other, measured: torch.Tensor, pair: tuple[int, int], measure_s: float
+) -> None:
     """One pair's three measurements, in step with all other pairs of the round."""
     first, second = pair
-    leads = peer.rank == second
-    dist.barrier(peer.group)
+    leads = other.rank == second
+    dist.barrier(other.group)
     if leads:
-        measured[0, first, second] = measured[0, second, first] = _ping(peer)
+        measured[0, first, second] = measured[0, second, first] = _ping(other)
     else:
-        _answer_pings(peer)
+        _answer_pings(other)
     for sender, receiver in (pair, pair[::-1]):
-        dist.barrier(peer.group)
-        if peer.rank == receiver:
-            measured[1, sender, receiver] = _send_at_full_rate(peer, measure_s)
+        dist.barrier(other.group)
+        if other.rank == receiver:
+            measured[1, sender, receiver] = _send_at_full_rate(other, measure_s)
         else:
-            _receive_at_full_rate(peer)
+            _receive_at_full_rate(other)
 
 
 def _stand_by(group: dist.ProcessGroup | None) -> None:
@@ -186,7 +188,7 @@ def _stand_by(group: dist.ProcessGroup | None) -> None:
         dist.barrier(group)
 
 
-def _ping(peer: _Peer) -> float:
+def _ping(other: _Other) -> float:
     times_s: list[float] = []
     start_s = time.perf_counter()
     is_last = False
@@ -194,46 +196,48 @@ def _ping(peer: _Peer) -> float:
         sent_s = time.perf_counter()
         count = len(times_s) - _NUM_WARM_UPS
         is_last = count >= _MAX_PINGS or (count >= _MIN_PINGS and sent_s - start_s > _PINGS_S)
-        peer.send(is_last)
-        peer.receive(1)
+        other.send(is_last)
+        other.receive(1)
         times_s.append(time.perf_counter() - sent_s)
     return statistics.median(times_s[_NUM_WARM_UPS:]) / 2
 
 
-def _answer_pings(peer: _Peer) -> None:
+def _answer_pings(other: _Other) -> None:
     is_last = 0.0
     while not is_last:
-        [is_last] = peer.receive(1)
-        peer.send(is_last)
+        [is_last] = other.receive(1)
+        other.send(is_last)
 
 
-def _send_at_full_rate(peer: _Peer, measure_s: float) -> float:
+def _send_at_full_rate(other: _Other, measure_s: float) -> float:
     """Send more and more until it takes long enough; the receiver has the clock."""
     num_bytes, rate = _FIRST_BYTES, 0.0
     for _ in range(_MAX_TRIALS):
         chunk_bytes = min(num_bytes // _NUM_CHUNKS, _MAX_CHUNK_BYTES)
         num_chunks = num_bytes // chunk_bytes
-        peer.send(chunk_bytes, num_chunks)
-        _stream(peer, dist.isend, chunk_bytes, num_chunks)
-        [seconds] = peer.receive(1)
+        other.send(chunk_bytes, num_chunks)
+        _stream(other, dist.isend, chunk_bytes, num_chunks)
+        [seconds] = other.receive(1)
         rate = 8 * chunk_bytes * (num_chunks - 1) / seconds
         if seconds >= _ENOUGH * measure_s:
             break
         wanted = round(rate * measure_s / 8)
         num_bytes = max(_FIRST_BYTES, min(wanted, num_bytes * _MAX_GROWTH))
-    peer.send(0, 0)
+    other.send(0, 0)
     return rate
 
 
-def _receive_at_full_rate(peer: _Peer) -> None:
+def _receive_at_full_rate(other: _Other) -> None:
     while True:
-        chunk_bytes, num_chunks = (int(value) for value in peer.receive(2))
+        chunk_bytes, num_chunks = (int(value) for value in other.receive(2))
         if chunk_bytes == 0:
             return
-        peer.send(_stream(peer, dist.irecv, chunk_bytes, num_chunks))
+        other.send(_stream(other, dist.irecv, chunk_bytes, num_chunks))
 
 
-def _stream(peer: _Peer, operation: Callable[..., Any], chunk_bytes: int, num_chunks: int) -> float:
+def _stream(
+    other: _Other, operation: Callable[..., Any], chunk_bytes: int, num_chunks: int
+) -> float:
     """Seconds from the end of the first chunk to that of the last.
 
     Several are under way at once, else the time between two would count. By the end of the first
@@ -243,7 +247,7 @@ def _stream(peer: _Peer, operation: Callable[..., Any], chunk_bytes: int, num_ch
     under_way: deque[Any] = deque()
     first_s = None
     for _ in range(num_chunks):
-        under_way.append(peer.start(operation, buffer))
+        under_way.append(other.start(operation, buffer))
         if len(under_way) == _NUM_CHUNKS:
             under_way.popleft().wait()
             first_s = first_s or time.perf_counter()

@@ -27,7 +27,8 @@ from talka.train.rates import LearningRates, warn_of_adam
 from talka.train.saved import load_state, save_state
 
 WHOLE_BELOW = 256
-"""Parameters of fewer values travel whole; `benchmarks/compressors.py` prints what that is worth."""
+"""Parameters of fewer values travel whole. Coding so few is worth its time only on links below about
+half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases are better off exact."""
 
 
 class Hook:
