@@ -102,7 +102,7 @@ def test_json_gives_plain_numbers(capsys):
     assert ddp["sent_bytes_per_worker"] == pytest.approx(2 * 3 / 4 * 4 * 2.9e6, rel=1e-4)
     assert ddp["network_s"] == pytest.approx(1.3926, rel=1e-3)
     assert ddp["speed_vs_one_machine"] == pytest.approx(4 * 0.05 / 1.4426, rel=1e-3)
-    assert onebit["sent_bytes_per_worker"] == pytest.approx(0.544e6, rel=0.01)
+    assert onebit["sent_bytes_per_worker"] == pytest.approx(0.612e6, rel=0.01)
     assert onebit["compute_s"] == 0.05
     assert onebit["codec_s"] == pytest.approx(2.9e6 * (1.25 * 4e-10 + 2 * 3e-10))
     assert onebit["speed_vs_ddp"] == pytest.approx(ddp["step_s"] / onebit["step_s"], rel=1e-4)

@@ -14,7 +14,7 @@ def test_many_workers_go_by_two_phases_and_far_ones_by_all_gather():
     near = choose("onebit+ef", 3_000_000, Network.equal(SLOW, 8))
     assert near.exchange == "two-phase"
     assert "2 (P-1)/P B" in near.reason
-    assert near.payload_bytes == pytest.approx(3_000_000 / 8, rel=0.01)
+    assert near.payload_bytes == pytest.approx(1.125 * 3_000_000 / 8, rel=0.01)
     far = choose("onebit+ef", 1000, Network.equal(Link(0.05, 1e8), 3))
     assert far.exchange == "all-gather"
 
