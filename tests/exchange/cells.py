@@ -24,7 +24,10 @@ def vector(layout, rank, step, bucket):
     return values
 
 
-def run_cells(worker, cells, num_steps, keep):
+ONE_BUCKET = [{name: shape for shapes in BUCKETS for name, shape in shapes.items()}]
+
+
+def run_cells(worker, cells, num_steps, keep, buckets=BUCKETS):
     """For each (spec, exchange): a digest of all results, and those of the first `keep` steps."""
     os.environ["GROUP_RANK"] = str(worker.rank // 2)
     results = []
@@ -32,7 +35,10 @@ def run_cells(worker, cells, num_steps, keep):
         made = open_exchange(spec, name)
         digest, kept = hashlib.sha256(), []
         for step in range(num_steps):
-            layouts = [layout_of(shapes) for shapes in BUCKETS]
+            layouts = [
+                layout_of({name: tuple(shape) for name, shape in shapes.items()})
+                for shapes in buckets
+            ]
             vectors = [vector(one, worker.rank, step, i) for i, one in enumerate(layouts)]
             futures = [made.average(*pair) for pair in zip(vectors, layouts, strict=True)]
             averages = [future.wait() for future in futures]

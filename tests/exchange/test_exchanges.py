@@ -9,7 +9,7 @@ from talka.errors import SpecError, UnknownNameError
 from talka.exchange import EXCHANGES
 from talka.exchange.low_rank import LowRank
 from talka.exchange.registry import COMPRESSED, powersgd_rank
-from tests.exchange.cells import BUCKETS, run_cells, vector
+from tests.exchange.cells import BUCKETS, ONE_BUCKET, run_cells, vector
 from tests.exchange.twin import Twin
 
 SPECS = [
@@ -95,12 +95,23 @@ def test_what_all_send_all_receive(outcomes):
 
 
 @pytest.mark.slow
-def test_replicas_stay_the_same_over_200_steps_and_8_ranks():
+@pytest.mark.parametrize("part", range(3))
+def test_replicas_stay_the_same_over_200_steps(part):
+    some = CELLS[part::3]
     with Embedded() as engine:
-        for size, some in ((3, CELLS), (8, CELLS[::5])):
-            ranks = engine.gang(run_cells, some, 200 if size == 3 else 20, 0, size=size)
-            for number, cell in enumerate(some):
-                assert len({rank[number][0] for rank in ranks}) == 1, (size, cell)
+        ranks = engine.gang(run_cells, some, 200, 0, ONE_BUCKET, size=3)
+    for number, cell in enumerate(some):
+        assert len({rank[number][0] for rank in ranks}) == 1, cell
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 8])
+def test_more_ranks_than_blocks_are_the_same_too(size):
+    some = CELLS[::5]
+    with Embedded() as engine:
+        ranks = engine.gang(run_cells, some, 5, 0, size=size)
+    for number, cell in enumerate(some):
+        assert len({rank[number][0] for rank in ranks}) == 1, cell
 
 
 def test_exchanges_say_what_they_cannot_carry():
