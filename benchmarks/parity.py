@@ -149,6 +149,8 @@ def main():
         __doc__, PRESETS, {"--lab": "JSON of benchmarks.slow_network, for time to accuracy"}
     )
     settings = PRESETS[args.preset]
+    if args.preset == "full" and not DATA.exists():
+        sys.exit(f"{DATA} is not there: TALKA_DATA names the folder with images/")
     lab = json.loads(Path(args.lab).read_text())["tables"] if args.lab else None
     tables = {}
     with Embedded() as engine:

@@ -1,8 +1,7 @@
 """Sixteen values at once, in compiled kernels.
 
 LLVM turns few of the loops over bits into vector code, and fewer of those that also read and write
-memory: a plain loop reached 0.2 to 0.5 of a memory copy where lanes reach 1 to 2. So kernels say
-themselves what happens to sixteen values: `w = load(values, at) + load(residual, at)`. Any machine
+memory: plain loops were several times slower. So kernels say themselves what happens to sixteen values: `w = load(values, at) + load(residual, at)`. Any machine
 has these operations, in registers of its own width.
 
 Lanes have the operators of numbers; the right side may be one number for all lanes. Unsigned ones
