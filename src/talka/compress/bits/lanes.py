@@ -1,8 +1,9 @@
 """Sixteen values at once, in compiled kernels.
 
 LLVM turns few of the loops over bits into vector code, and fewer of those that also read and write
-memory: plain loops were several times slower. So kernels say themselves what happens to sixteen values: `w = load(values, at) + load(residual, at)`. Any machine
-has these operations, in registers of its own width.
+memory: plain loops were several times slower. So kernels say themselves what happens to sixteen
+values: `w = load(values, at) + load(residual, at)`. Any machine has these operations, in registers of
+its own width.
 
 Lanes have the operators of numbers; the right side may be one number for all lanes. Unsigned ones
 wrap. `load` and `store` look at `array[at : at + 16]`, which the caller has to know to exist (under
