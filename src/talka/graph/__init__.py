@@ -1,0 +1,1 @@
+"""Graphs: think like a vertex, run like compiled code."""

@@ -1,0 +1,1 @@
+"""Loops over graphs, compiled. Plain arrays in, plain arrays out."""
