@@ -28,4 +28,5 @@ class Csr(NamedTuple):
 
     def degrees(self) -> NDArray[np.int64]:
         """Entries in each row."""
-        return np.diff(self.offsets.astype(np.int64))
+        ends = self.offsets.astype(np.int64)
+        return ends[1:] - ends[:-1]
