@@ -75,6 +75,15 @@ class Engine(Protocol):
         """Lose these outputs, as a dying machine would; for tests. They come back when needed."""
         ...
 
+    def replace(self, ref: Ref, function: Callable[..., Any], *inputs: Any) -> bool:
+        """From now on the task that made `ref` is this one: a checkpoint that cuts the lineage.
+
+        It must make the same outputs, all of them. Nothing runs now; if one of them is lost, this
+        function makes it, and what the former task needed is needed no more. False, and nothing
+        is changed, when that task is just running again.
+        """
+        ...
+
     def gang(
         self, main: Callable[..., Any], *args: Any, size: int, timeout_s: float | None = None
     ) -> list[Any]:

@@ -201,6 +201,21 @@ class Driver(ABC):
                 self._discard(ref.id)
             self._lineage.lost(ref.id for ref in refs)
 
+    def replace(self, ref: Ref, function: Callable[..., Any], *inputs: Any) -> bool:
+        new = Task(function, inputs)
+        with self._lock:
+            self._check_known((ref, *inputs))
+            task = self._tasks[self._lineage.producer_of(ref.id)]
+        new.name, new.python = task.name, task.python
+        self._prepare(new)
+        with self._lock:
+            self._check_known((ref, *inputs))
+            if not self._lineage.is_done(task.id):
+                return False
+            task.function, task.arguments, task.shipped = function, inputs, new.shipped
+            self._apply(self._lineage.replaced(task.id, new.inputs))
+            return True
+
     def __enter__(self) -> Self:
         return self
 

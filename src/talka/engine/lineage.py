@@ -202,7 +202,31 @@ class Lineage:
             self._forget_if_useless(output.producer, instructions)
         return instructions
 
+    def replaced(self, task_id: TaskId, inputs: Iterable[OutputId]) -> list[Instruction]:
+        """Another way to make the outputs of this task is known, from these inputs: a checkpoint.
+
+        The old inputs are needed for it no more, and their tasks may be forgotten. The task must
+        be done (`is_done`).
+        """
+        task = self._tasks[task_id]
+        assert task.state is _State.DONE
+        before, task.inputs = task.inputs, tuple([self._outputs[i] for i in dict.fromkeys(inputs)])
+        for given in task.inputs:
+            given.producer.num_consumers += 1
+        instructions: list[Instruction] = []
+        for given in before:
+            given.producer.num_consumers -= 1
+            self._forget_if_useless(given.producer, instructions)
+        return instructions
+
     # What a caller may ask.
+
+    def producer_of(self, output_id: OutputId) -> TaskId:
+        return self._outputs[output_id].producer.id
+
+    def is_done(self, task_id: TaskId) -> bool:
+        """It ran, and does not run again just now."""
+        return self._tasks[task_id].state is _State.DONE
 
     def is_known(self, output_id: OutputId) -> bool:
         """Whether it was submitted here and not released."""

@@ -132,6 +132,24 @@ class ResidualNorm:
     norm: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class SuperstepDone:
+    """One superstep of a graph program, over all partitions."""
+
+    superstep: int
+    num_active: int
+    """Vertices that speak after it."""
+    num_messages: int
+    """That went from one partition to another."""
+    sent_bytes: int
+    edges: int
+    """That were walked along."""
+    pushed: int
+    pulled: int
+    """Partitions that went this way."""
+    seconds: float
+
+
 Event = (
     RunStarted
     | RunEnded
@@ -147,5 +165,6 @@ Event = (
     | Spilled
     | StepDone
     | ResidualNorm
+    | SuperstepDone
 )
 EVENTS: dict[str, type[Event]] = {event.__name__: event for event in Event.__args__}

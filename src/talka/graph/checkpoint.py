@@ -1,0 +1,161 @@
+"""Checkpoints of supersteps: when one is due, and the file it is.
+
+A file holds everything that the tasks of one superstep left: reports, values, mails. It is whole or
+not there, and nothing is read from it before its checksums hold.
+"""
+
+import math
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgpack
+import numpy as np
+
+from talka.engine import storage
+from talka.errors import InvalidValueError, SavedStateError
+from talka.events import SuperstepDone
+from talka.files import whole_file
+
+_MAGIC: Final = b"talka-supersteps-1\n"
+_MAX_HEADER_BYTES: Final = 1 << 28
+_HOUR_S: Final = 3600.0
+_FIRST_COST_S: Final = 0.5
+_MAX_KEPT_BYTES: Final = 1 << 30
+
+
+class Saved(NamedTuple):
+    superstep: int
+    outputs: Sequence[Sequence[Sequence[Any]]]
+    """Of each partition, of each of its tasks."""
+
+
+class Checkpoints:
+    """Decides when to save, and does.
+
+    Parameters
+    ----------
+    folder
+        Where files go. Without one a checkpoint lives in the driver's memory: enough for a lost
+        worker, not for a lost driver.
+    identity
+        What may be resumed from such a file: the same graph, program and partitions.
+    every
+        Save after so many supersteps. Unless given, whenever the time since the last one exceeds
+        sqrt(2 x cost of one x time between failures): Young's rule, with an hour between failures.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        identity: str,
+        *,
+        every: int | None = None,
+        resume: bool = False,
+        is_needed: bool = True,
+    ) -> None:
+        if every is not None and every < 1:
+            raise InvalidValueError("checkpoint_every", every, "a whole number of at least 1")
+        self._folder, self._identity, self._every = folder, identity, every
+        self._resume, self._is_needed = resume, is_needed
+        self._cost_s = _FIRST_COST_S
+        self._saved_s = time.monotonic()
+        self._num_passed = 0
+        self._kept_bytes = 0
+
+    def passed(self, done: SuperstepDone) -> None:
+        """A superstep is over."""
+        self._num_passed += 1
+        self._kept_bytes += done.sent_bytes
+
+    def is_due(self) -> bool:
+        if not self._is_needed:
+            return False
+        if self._every is not None:
+            return self._num_passed >= self._every
+        waited_s = time.monotonic() - self._saved_s
+        is_late = waited_s >= math.sqrt(2 * self._cost_s * _HOUR_S)
+        return is_late or self._kept_bytes >= _MAX_KEPT_BYTES
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Around all that a checkpoint takes."""
+        start_s = time.monotonic()
+        yield
+        self._saved_s = time.monotonic()
+        self._cost_s = self._saved_s - start_s
+        self._num_passed = self._kept_bytes = 0
+
+    def save(self, saved: Saved) -> None:
+        if self._folder is None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        older = list(self._folder.glob("superstep-*.checkpoint"))
+        path = self._folder / f"superstep-{saved.superstep:09}.checkpoint"
+        with whole_file(path) as beside:
+            _write(beside, self._identity, saved)
+        for file in older:
+            if file != path:
+                file.unlink(missing_ok=True)
+
+    def last(self) -> Saved | None:
+        """What to go on from, when that was asked for and something is there."""
+        if not self._resume or self._folder is None:
+            return None
+        paths = sorted(self._folder.glob("superstep-*.checkpoint"))
+        return _read(paths[-1], self._identity) if paths else None
+
+
+def _write(path: Path, identity: str, saved: Saved) -> None:
+    blobs: list[Any] = []
+    tree = [[[_entry(value, blobs) for value in task] for task in part] for part in saved.outputs]
+    header = msgpack.packb({"identity": identity, "superstep": saved.superstep, "outputs": tree})
+    with path.open("wb") as file:
+        file.write(_MAGIC)
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(zlib.crc32(header).to_bytes(8, "little"))
+        file.write(header)
+        for blob in blobs:
+            file.write(blob)
+
+
+def _entry(value: Any, blobs: list[Any]) -> tuple[bool, int, int]:
+    """Whether it is an array, its bytes and their checksum."""
+    is_array = isinstance(value, np.ndarray)
+    blob = storage.to_buffer(value) if is_array else storage.pack(value).data
+    blobs.append(blob)
+    return is_array, len(blob), zlib.crc32(blob)
+
+
+def _read(path: Path, identity: str) -> Saved:
+    data = memoryview(np.fromfile(path, np.uint8).data)
+    start = len(_MAGIC) + 16
+    size = int.from_bytes(data[start - 16 : start - 8], "little")
+    if bytes(data[: len(_MAGIC)]) != _MAGIC or not size < min(len(data), _MAX_HEADER_BYTES):
+        raise SavedStateError(str(path), "is no checkpoint of supersteps")
+    if zlib.crc32(data[start : start + size]) != int.from_bytes(data[start - 8 : start], "little"):
+        raise SavedStateError(str(path), "is damaged: its checksum does not hold")
+    header = msgpack.unpackb(data[start : start + size])
+    if header["identity"] != identity:
+        problem = "belongs to another graph, program or partitioning; run without --resume"
+        raise SavedStateError(str(path), problem)
+    place = start + size
+    outputs: list[list[list[Any]]] = []
+    for part in header["outputs"]:
+        outputs.append([])
+        for task in part:
+            outputs[-1].append([])
+            for is_array, num_bytes, checksum in task:
+                blob = data[place : place + num_bytes]
+                place += num_bytes
+                if len(blob) != num_bytes or zlib.crc32(blob) != checksum:
+                    raise SavedStateError(str(path), "is damaged: its checksum does not hold")
+                outputs[-1][-1].append(
+                    storage.from_buffer(blob)
+                    if is_array
+                    else storage.unpack(storage.Packed(bytes(blob)))
+                )
+    return Saved(header["superstep"], outputs)

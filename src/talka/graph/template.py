@@ -1,0 +1,334 @@
+"""The kernels of one edge program as the text of a module: loops around the program's functions.
+
+Every kernel but `push` works on a range of rows, so that threads can share the work. Arrays that
+are only read may be immutable: that is part of a signature, and signatures make numba compile when
+the module is loaded, once, instead of at some call.
+"""
+
+from string import Template
+from typing import Final
+
+import numpy as np
+
+from talka.graph.functions import Function
+from talka.graph.program import EdgeProgram
+
+BLOCK: Final = 4096
+"""Vertices that are summed up as one, in order: so a sum does not depend on threads."""
+
+_HEAD = Template('''\
+"""Generated: kernels of one edge program."""
+
+import math
+
+import numba
+import numpy as np
+from numba import types
+
+NOTHING = np.$M($nothing)
+
+
+def kept(kind):
+    return types.Array(kind, 1, "C", readonly=True)
+
+
+def made(kind):
+    return types.Array(kind, 1, "C")
+
+
+V, M, OFFSET = types.$V, types.$M, types.$offset
+I64, U32, U8, F64 = types.int64, types.uint32, types.uint8, types.float64
+ENV = ($env_types)
+
+
+def compiled(*signature):
+    return numba.njit(signature, nogil=True, cache=True, error_model="numpy")
+
+
+inlined = numba.njit(nogil=True, error_model="numpy")
+
+''')
+
+_PLAIN_HEAD = Template('''\
+"""Generated: loops of one edge program, not compiled."""
+
+import math
+
+import numpy as np
+
+NOTHING = np.$M($nothing)
+V = M = OFFSET = I64 = U32 = U8 = F64 = None
+ENV = ()
+
+
+def kept(kind):
+    return None
+
+
+made = kept
+
+
+def compiled(*signature):
+    return lambda kernel: kernel
+
+
+def inlined(function):
+    return function
+
+''')
+
+_KERNELS = Template("""
+
+@compiled(I64, I64, made(V), *ENV)
+def begin(start, stop, values, $env):
+    for v in range(start, stop):
+        values[v] = $initial
+
+
+@compiled(I64, I64, kept(V), kept(U8), made(M), *ENV)
+def contribute(start, stop, values, flags, contributions, $env):
+    for v in range(start, stop):
+        if $is_active:
+            contributions[v] = $message
+        else:
+            contributions[v] = NOTHING
+
+
+@compiled(I64, I64, kept(OFFSET), kept(U32), kept(F64), kept(V), kept(U8), kept(M), I64, made(M), *ENV)
+def pull(start, stop, offsets, columns, weights, values, flags, contributions, num_own, combined, $env):
+    for row in range(start, stop):
+        total = NOTHING
+        if $wants_messages:
+            for entry in range(offsets[row], offsets[row + 1]):
+                v = columns[entry]
+                $gather
+        combined[row] = total
+
+
+@compiled(kept(U32), kept(M), made(M))
+def merge_all(places, arrived, combined):
+    for i in range(len(places)):
+        row = places[i]
+        total, said = combined[row], arrived[i]
+        combined[row] = $combine
+
+
+@compiled(I64, I64, kept(V), kept(M), made(V), made(U8), *ENV)
+def update_all(start, stop, values, combined, changed, flags, $env):
+    for v in range(start, stop):
+        got = combined[v]
+        old = values[v]
+        if $is_updated:
+            new = $update
+            changed[v] = new
+            flags[v] = $active
+        else:
+            changed[v] = old
+            flags[v] = 0
+""")
+
+_FRONTIER_KERNELS = Template("""
+
+@compiled(I64, I64, kept(V), made(U8), *ENV)
+def find_starters(start, stop, values, flags, $env):
+    for v in range(start, stop):
+        flags[v] = $starts
+
+
+@compiled(kept(U32), kept(OFFSET), kept(U32), kept(F64), kept(V), made(M), made(U8), made(U32), *ENV)
+def push(frontier, offsets, columns, weights, values, combined, seen, touched, $env):
+    num_touched = 0
+    for place in range(len(frontier)):
+        v = frontier[place]
+        $message_once
+        for entry in range(offsets[v], offsets[v + 1]):
+            row = columns[entry]
+            $message_each
+            if seen[row] == 0:
+                seen[row] = 1
+                touched[num_touched] = row
+                num_touched += 1
+            total = combined[row]
+            combined[row] = $combine
+    return num_touched
+
+
+@compiled(kept(U32), kept(U32), kept(M), made(M), made(U8), made(U32), I64)
+def merge_some(places, indices, arrived, combined, seen, touched, num_touched):
+    for i in range(len(indices)):
+        row = places[indices[i]]
+        if seen[row] == 0:
+            seen[row] = 1
+            touched[num_touched] = row
+            num_touched += 1
+        total, said = combined[row], arrived[i]
+        combined[row] = $combine
+    return num_touched
+
+
+@compiled(kept(U32), kept(M), made(V), made(U32), *ENV)
+def update_some(touched, combined, values, frontier, $env):
+    num_active = 0
+    for place in range(len(touched)):
+        v = touched[place]
+        got = combined[v]
+        old = values[v]
+        if $is_updated:
+            new = $update
+            values[v] = new
+            if $active:
+                frontier[num_active] = v
+                num_active += 1
+    return num_active
+
+
+@compiled(I64, I64, kept(V), kept(OFFSET), *ENV)
+def count_open(start, stop, values, offsets, $env):
+    num_entries = 0
+    for v in range(start, stop):
+        if $is_open:
+            num_entries += offsets[v + 1] - offsets[v]
+    return num_entries
+""")
+
+_AGGREGATE = Template("""
+
+@compiled(I64, I64, I64, kept(V), kept(V), made(F64), *ENV)
+def total_$name(start, stop, num_own, olds, values, totals, $env):
+    for block in range(start, stop):
+        total = np.float64($identity)
+        for v in range(block * $block, min(num_own, (block + 1) * $block)):
+            said = np.float64($call)
+            total = $combine
+        totals[block] = total
+""")
+
+_COMBINES: Final = {
+    "sum": "total + said",
+    "min": "said if said < total else total",
+    "max": "said if said > total else total",
+    "any": "said if total == NOTHING else total",
+}
+_FIRST_OF = {"sum": "0.0", "min": "math.inf", "max": "-math.inf"}
+
+
+def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True) -> str:
+    """The whole module for one program over graphs with offsets of this type."""
+    functions = {function.name: function for function in program.functions()}
+    texts = "\n\n".join(function.text for function in functions.values())
+    head = (_HEAD if compiled else _PLAIN_HEAD).substitute(
+        V=_kind(program.value_type),
+        M=_kind(program.message_type),
+        offset=offset_type,
+        nothing=_literal(nothing_of(program)),
+        env_types=", ".join(_env_types(program)),
+    )
+    pieces = _pieces(program, functions)
+    body = _KERNELS.substitute(pieces)
+    if program.active:
+        body += _FRONTIER_KERNELS.substitute(pieces)
+    for name, aggregate in program.aggregates.items():
+        body += _AGGREGATE.substitute(
+            name=name,
+            identity=_FIRST_OF[aggregate.combine],
+            combine=_COMBINES[aggregate.combine],
+            block=BLOCK,
+            call=_call(functions[f"aggregate_{name}"], program, value="values[v]", old="olds[v]"),
+            env=", ".join(env_names(program)),
+        )
+    return head + texts + "\n" + body
+
+
+def env_names(program: EdgeProgram) -> list[str]:
+    """What every kernel is given beside its own arguments: arrays by vertex, then scalars."""
+    return [
+        "numbers", "out_degrees", "in_degrees", "num_vertices", "superstep",
+        *(f"attribute_{name}" for name in program.attributes),
+        *(f"parameter_{name}" for name in program.parameters),
+        *(f"aggregate_of_{name}" for name in program.aggregates),
+    ]  # fmt: skip
+
+
+def nothing_of(program: EdgeProgram) -> float:
+    """What no message at all is."""
+    if program.nothing is not None:
+        return program.nothing
+    if program.combine == "sum":
+        return 0
+    kind = np.dtype(program.message_type)
+    highest = program.combine != "max"
+    if kind.kind == "b":
+        return highest
+    if kind.kind == "f":
+        return np.inf if highest else -np.inf
+    limits = np.iinfo(kind)
+    return int(limits.max if highest else limits.min)
+
+
+def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, str]:
+    def call(name: str, otherwise: str, **local: str) -> str:
+        return _call(functions[name], program, **local) if name in functions else otherwise
+
+    combine = "combine(total, said)" if callable(program.combine) else _COMBINES[program.combine]
+    takes_one = program.combine == "any"
+    message = _call(functions["message"], program, value="values[v]", weight="weights[entry]")
+    if program.is_weighted:
+        said = f"if {_is_active(program)}:\n    said = {message}\n    total = {combine}"
+    else:
+        said = f"said = contributions[v]\ntotal = {combine}"
+    if takes_one:
+        said += "\nif total != NOTHING:\n    break"
+    settled = call("settled", "False", value="values[row]", at="row")
+    return {
+        "env": ", ".join(env_names(program)),
+        "initial": call("initial", ""),
+        "starts": call("starts", "1", value="values[v]"),
+        "is_active": _is_active(program),
+        "message": "NOTHING" if program.is_weighted else message,
+        "wants_messages": f"row >= num_own or not {settled}" if program.settled else "True",
+        "gather": said.replace("\n", "\n                "),
+        "message_once": "" if program.is_weighted else f"said = {message}",
+        "message_each": f"said = {message}" if program.is_weighted else "",
+        "combine": combine,
+        "is_updated": "got != NOTHING" if program.active else "True",
+        "update": call("update", "", value="old", combined="got"),
+        "active": call("active", "1", old="old", value="new"),
+        "is_open": f"not {call('settled', 'False', value='values[v]')}",
+    }
+
+
+def _is_active(program: EdgeProgram) -> str:
+    return "flags[v] != 0" if program.active else "True"
+
+
+def _call(function: Function, program: EdgeProgram, *, at: str = "v", **local: str) -> str:
+    """The call of a user's function inside a kernel, each parameter found by its name."""
+    known = {
+        "vertex": f"numbers[{at}]",
+        "out_degree": f"out_degrees[{at}]",
+        "in_degree": f"in_degrees[{at}]",
+        "num_vertices": "num_vertices",
+        "superstep": "superstep",
+        **{name: f"attribute_{name}[{at}]" for name in program.attributes},
+        **{name: f"parameter_{name}" for name in program.parameters},
+        **{name: f"aggregate_of_{name}" for name in program.aggregates},
+        **local,
+    }
+    return f"{function.name}({', '.join(known[name] for name in function.parameters)})"
+
+
+def _env_types(program: EdgeProgram) -> list[str]:
+    kinds = ["kept(U32)", "kept(U32)", "kept(U32)", "I64", "I64"]
+    kinds += [f"kept(types.{_kind(np.asarray(a).dtype)})" for a in program.attributes.values()]
+    for value in program.parameters.values():
+        kinds.append("I64" if isinstance(value, int | np.integer) else "F64")
+    return [*kinds, *("F64" for _ in program.aggregates)]
+
+
+def _kind(dtype: object) -> str:
+    kind = np.dtype(dtype)  # type: ignore[call-overload]
+    return "bool_" if kind.kind == "b" else str(kind.name)
+
+
+def _literal(value: float) -> str:
+    return repr(value) if np.isfinite(value) else f"float({str(float(value))!r})"

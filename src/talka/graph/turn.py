@@ -1,0 +1,53 @@
+"""What one superstep of one partition left with the engine, and how one kind of program takes one."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from talka.engine import Engine, Ref
+from talka.graph.context import Context
+
+
+class Turn(NamedTuple):
+    """Outputs of the tasks that made up one superstep of one partition."""
+
+    tasks: tuple[tuple[Ref, ...], ...]
+    """All outputs, task by task; the first of each is its report."""
+    state: tuple[Ref, ...]
+    """What the partition itself needs in the next superstep."""
+    mails: tuple[Ref, ...]
+    """One for each partition."""
+
+    @property
+    def reports(self) -> list[Ref]:
+        return [outputs[0] for outputs in self.tasks]
+
+    @property
+    def outputs(self) -> list[Ref]:
+        return [ref for outputs in self.tasks for ref in outputs]
+
+
+class Stepper(Protocol):
+    """Submits supersteps of one kind of program."""
+
+    num_partitions: int
+
+    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+        """Superstep 0 of a partition: values are made, and said for the first time."""
+        ...
+
+    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
+        """The next superstep of a partition, after the turns of all of them."""
+        ...
+
+    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
+        """The second half of a superstep, where it has two, after the first halves of all."""
+        ...
+
+    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+        """The turn whose outputs were saved, task by task."""
+        ...
+
+
+def as_saved(*outputs: Any) -> Any:
+    """A task that makes what a checkpoint holds."""
+    return outputs if len(outputs) > 1 else outputs[0]
