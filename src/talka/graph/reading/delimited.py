@@ -1,0 +1,151 @@
+"""Edges from CSV and TSV: as tables, by Arrow's reader, which knows quotes.
+
+Python looks at the first two rows only: they say whether the first is a header, and of which type
+the columns are. Where Arrow finds something else later on, the error names the line.
+"""
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from talka.errors import EdgeFileError, GraphError
+from talka.events.stream import Stream
+from talka.graph.memory import check_it_fits
+from talka.graph.reading.base import Edges
+from talka.graph.reading.blocks import blocks, size_of
+from talka.graph.reading.fields import COMMENTS
+from talka.graph.reading.names import is_header, places
+from talka.graph.reading.tables import edges_from_table, no_edges
+
+_WHOLE = re.compile(r"-?[0-9]+")
+_ROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
+
+
+class Form(NamedTuple):
+    delimiter: str
+    num_comments: int
+    """Lines before the first row."""
+    has_header: bool
+    types: dict[str, Any]
+    """Of the columns to read."""
+    row_bytes: int
+
+
+def read_csv(path: Path, events: Stream) -> Edges:
+    return _read(path, ",", events)
+
+
+def read_tsv(path: Path, events: Stream) -> Edges:
+    return _read(path, "\t", events)
+
+
+def _read(path: Path, delimiter: str, events: Stream) -> Edges:
+    size = size_of(path)
+    with events.phase("graph/read", total=size, unit="bytes") as phase:
+        form = _sniffed(path, delimiter)
+        if form is None:
+            return Edges(np.empty(0, np.int64), np.empty(0, np.int64))
+        check_it_fits(size / form.row_bytes, is_weighted=len(form.types) > 2, is_read=True)
+        try:
+            edges = edges_from_table(_table(path, form))
+        except GraphError as error:
+            raise no_edges(path, error) from error
+        phase.advance(size)
+    return edges
+
+
+def _sniffed(path: Path, delimiter: str) -> Form | None:
+    """What the first two rows say; None where there is none."""
+    start = next(blocks(path, lambda _: None)).decode(errors="replace")
+    lines = [line for line in start.splitlines()[:1000] if line.strip()]
+    comments = list(itertools.takewhile(lambda line: line.lstrip().startswith(_COMMENTS), lines))
+    rows = list(itertools.islice(csv.reader(lines[len(comments) :], delimiter=delimiter), 2))
+    if not rows:
+        return None
+    first, second = rows[0], rows[-1]
+    if len(first) < 2:
+        problem = f"{first[0]!r} is one field, but an edge needs two, source and target"
+        raise EdgeFileError(str(path), _line_of_row(path, len(comments) + 1), problem, _ADVICE)
+    has_header = is_header(first) or (not _are_whole(first[:2]) and _are_whole(second[:2]))
+    if not has_header:
+        second = first
+    names = first if has_header else [f"f{place}" for place in range(len(first))]
+    is_number = len(second) > 2 and _is_number(second[2])
+    at = places(names, third_is_number=is_number)
+    ids = [second[place] for place in (at.source, at.target) if place < len(second)]
+    kind = pa.int64() if _are_whole(ids) or (has_header and len(rows) == 1) else pa.string()
+    types = {names[at.source]: kind, names[at.target]: kind}
+    if at.weight is not None:
+        types[names[at.weight]] = pa.float64()
+    row_bytes = len(delimiter.join(second)) + 1
+    return Form(delimiter, len(comments), has_header, types, row_bytes)
+
+
+def _table(path: Path, form: Form) -> Any:
+    try:
+        return _parsed(path, form, in_threads=True)
+    except pa.ArrowInvalid:
+        pass
+    unsigned = {
+        name: pa.uint64() if pa.types.is_integer(kind) else kind
+        for name, kind in form.types.items()
+    }
+    for types in (unsigned, form.types):  # the second time for its error, which names the row
+        try:
+            return _parsed(path, form._replace(types=types), in_threads=False)
+        except pa.ArrowInvalid as error:
+            failure = error
+    found = _ROW.search(str(failure))
+    if found is None:
+        raise no_edges(path, failure)
+    line = _line_of_row(path, int(found[1]))
+    raise EdgeFileError(str(path), line, found[2].removesuffix("\n"), _ADVICE) from failure
+
+
+_ADVICE = "All rows must be like the first: mend or remove the line."
+_COMMENTS = tuple(chr(byte) for byte in COMMENTS)
+
+
+def _parsed(path: Path, form: Form, *, in_threads: bool) -> Any:
+    return pyarrow.csv.read_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(
+            skip_rows=form.num_comments,
+            autogenerate_column_names=not form.has_header,
+            use_threads=in_threads,
+        ),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=form.delimiter),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=form.types, include_columns=list(form.types), null_values=[]
+        ),
+    )
+
+
+def _line_of_row(path: Path, row: int) -> int:
+    """Arrow counts lines that are not empty."""
+    filled = (number for number, line in enumerate(_lines(path), 1) if line.strip(b"\r\n"))
+    return next(itertools.islice(filled, row - 1, None))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    for block in blocks(path, lambda _: None):
+        yield from block.splitlines()
+
+
+def _are_whole(fields: list[str]) -> bool:
+    return all(_WHOLE.fullmatch(field.strip()) for field in fields)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
