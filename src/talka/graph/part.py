@@ -85,7 +85,7 @@ class Part:
                 places[id(array)] = end_bytes
                 end_bytes = _aligned(end_bytes + array.nbytes)
             words += [_KINDS.index(array.dtype.type), places[id(array)], len(array)]
-        blob = _empty_aligned(end_bytes)
+        blob = _zeros_aligned(end_bytes)
         blob[: 8 * _NUM_WORDS] = np.array(words, np.int64).view(np.uint8)
         for array in self._arrays():
             if array is not None:
@@ -136,8 +136,8 @@ def _aligned(num_bytes: int) -> int:
     return -(-num_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
-def _empty_aligned(num_bytes: int) -> NDArray[np.uint8]:
-    roomy = np.empty(num_bytes + _ALIGNMENT_BYTES, np.uint8)
+def _zeros_aligned(num_bytes: int) -> NDArray[np.uint8]:
+    roomy = np.zeros(num_bytes + _ALIGNMENT_BYTES, np.uint8)
     skipped = -roomy.ctypes.data % _ALIGNMENT_BYTES
     return roomy[skipped : skipped + num_bytes]
 

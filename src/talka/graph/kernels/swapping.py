@@ -1,4 +1,8 @@
-"""Compare and swap: how threads change one number of an array without losing each other's changes."""
+"""Compare and swap: how threads change one number of an array without losing each other's changes.
+
+Numba's cache does not notice a change of this file: after one, remove the `__pycache__` folders of
+the kernels.
+"""
 
 from typing import Any
 

@@ -1,0 +1,93 @@
+"""Label propagation against counting by hand, whole and in piles of votes."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from talka.graph.kernels.labels import Votes, count_votes, most_frequent, most_voted
+from tests.graph.edges import any_edges, hubs, ldbc_case, rows
+
+
+def voted(edges, labels):
+    """A vote for every edge in both directions; ties to the smallest; none: the old label."""
+    votes = [Counter() for _ in labels]
+    for source, target in edges.pairs:
+        votes[target][labels[source]] += 1
+        if edges.directed or source != target:
+            votes[source][labels[target]] += 1
+    return [
+        min(pile, key=lambda label: (-pile[label], label)) if pile else old
+        for pile, old in zip(votes, labels, strict=True)
+    ]
+
+
+@st.composite
+def labelled(draw):
+    edges = draw(any_edges())
+    labels = st.lists(st.integers(0, 5), min_size=edges.num_vertices, max_size=edges.num_vertices)
+    return edges, draw(labels)
+
+
+@given(case=labelled(), num_threads=st.integers(1, 3))
+@settings(deadline=None, max_examples=200)
+def test_the_most_frequent_label_wins_and_ties_go_to_the_smallest(case, num_threads):
+    edges, labels = case
+    found = most_frequent(*edges.sides(), np.array(labels, np.uint32), 6, num_threads)
+    assert found.tolist() == voted(edges, labels)
+
+
+@given(case=labelled(), num_piles=st.integers(1, 4))
+@settings(deadline=None, max_examples=200)
+def test_votes_in_piles_choose_the_same(case, num_piles):
+    edges, labels = case
+    old = np.array(labels, np.uint32)
+    stored = edges.stored()
+    turned = [(target, source, weight) for source, target, weight in stored]
+    ballots = [*stored, *turned] if edges.directed else stored
+    piles = [
+        count_votes(rows(edges.num_vertices, ballots[pile::num_piles]), old, 6)
+        for pile in range(num_piles)
+    ]
+    assert most_voted(tuple(piles), old, 6).tolist() == voted(edges, labels)
+
+
+@given(case=labelled())
+@settings(deadline=None)
+def test_votes_are_summed_up_by_row_and_label(case):
+    edges, labels = case
+    out, _ = edges.sides()
+    votes = count_votes(out, np.array(labels, np.uint32), 6)
+    found = list(zip(votes.rows.tolist(), votes.labels.tolist(), strict=True))
+    expected = Counter((source, labels[target]) for source, target, _ in edges.stored())
+    assert dict(zip(found, votes.counts.tolist(), strict=True)) == expected
+    assert len(found) == len(set(found))
+    assert votes.rows.tolist() == sorted(votes.rows)
+
+
+def test_votes_that_arrive_in_any_order_count():
+    votes = Votes(*np.array([[2, 0, 2, 0], [4, 3, 1, 5], [1, 2, 1, 2]], np.uint32))
+    old = np.array([9, 8, 7], np.uint32)
+    assert most_voted((votes,), old, 10).tolist() == [3, 8, 1]
+    more = Votes(*np.array([[2], [4], [1]], np.uint32))
+    assert most_voted((votes, more), old, 10).tolist() == [3, 8, 4]
+
+
+def test_hubs_choose_alike_with_any_number_of_threads():
+    edges = hubs()
+    labels = np.random.default_rng(2).integers(0, 50, edges.num_vertices).astype(np.uint32)
+    expected = voted(edges, labels.tolist())
+    for num_threads in (1, 2, 3):
+        assert most_frequent(*edges.sides(), labels, 50, num_threads).tolist() == expected
+
+
+@pytest.mark.parametrize("folder, num_supersteps", [("cdlp", 5), ("example", 2)])
+@pytest.mark.parametrize("directed", [True, False])
+def test_communities_of_ldbc_graphs_are_as_published(folder, num_supersteps, directed):
+    ids, edges, expected = ldbc_case(folder, "CDLP", directed=directed)
+    labels = np.arange(len(ids), dtype=np.uint32)
+    for _ in range(num_supersteps):
+        labels = most_frequent(*edges.sides(), labels, len(ids), 2)
+    assert [ids[label] for label in labels] == expected
