@@ -14,8 +14,12 @@ from talka.graph.building import NUM_STEPS, Rules, build, union
 from talka.graph.csr import Csr
 from talka.graph.ids import Ids
 from talka.graph.kernels.threads import num_cores
+from talka.graph.partitioning import Partitioned, cut
+from talka.graph.program import EdgeProgram
 from talka.graph.reading.detect import FileFormat, read_edges
 from talka.graph.renumbering import renumber
+from talka.graph.running import RunOptions, run_program
+from talka.graph.vertex_program import VertexProgram
 
 
 class Degrees(NamedTuple):
@@ -46,6 +50,7 @@ class Graph:
     num_edges: int
     """As given: an undirected edge counts once."""
     _fingerprint: list[str] = field(default_factory=list)
+    _cuts: dict[tuple[int, str], Partitioned] = field(default_factory=dict)
 
     @classmethod
     def from_edges(
@@ -127,6 +132,23 @@ class Graph:
             return self
         both = union(self.out, self.into, num_cores())
         return Graph(both, both, self.ids, directed=False, num_edges=self.num_edges)
+
+    def cut(self, num_partitions: int, how: str = "ranges") -> Partitioned:
+        """The graph in partitions: "ranges" (of numbers, balanced by degree), "hash" or "vertex_cut".
+
+        Kept for the next program that wants the same.
+        """
+        key = (num_partitions, how)
+        if key not in self._cuts:
+            self._cuts[key] = cut(self.out, self.into, num_partitions, how)
+        return self._cuts[key]
+
+    def run(
+        self, program: EdgeProgram | VertexProgram, options: RunOptions | None = None
+    ) -> pa.Table:
+        """Run a program to its end: the values it left at each vertex, as `table` gives them."""
+        outcome = run_program(self, program, options or RunOptions())
+        return outcome.graph.table(outcome.columns)
 
     def table(
         self,

@@ -1,16 +1,13 @@
 """When a program ends: plain code, told what every partition reported."""
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from talka.graph.reports import Report
 
-_COMBINES: dict[str, Callable[[list[float]], float]] = {
-    "sum": math.fsum,
-    "min": lambda values: min(values, default=math.inf),
-    "max": lambda values: max(values, default=-math.inf),
-}
+Combined = str | Callable[[Any, Any], Any]
 
 
 class Rules(NamedTuple):
@@ -19,16 +16,19 @@ class Rules(NamedTuple):
     num_supersteps: int | None
     """So many supersteps after the first (which only speaks)."""
     max_supersteps: int
-    until: Callable[[Mapping[str, float]], bool] | None
-    aggregates: Mapping[str, str]
+    until: Callable[[Mapping[str, Any]], bool] | None
+    aggregates: Mapping[str, Combined]
     """How each is combined over partitions."""
+    master: Callable[[int, Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """Makes more of them, once for all partitions."""
 
-    def totals(self, reports: Sequence[Report]) -> dict[str, float]:
-        """Aggregates over all partitions: sums are exact, so their order does not matter."""
-        return {
-            name: _COMBINES[combine]([x for report in reports for x in report.totals[name]])
+    def totals(self, superstep: int, reports: Sequence[Report]) -> dict[str, Any]:
+        """Aggregates over all partitions."""
+        totals = {
+            name: _total(combine, [x for report in reports for x in report.totals[name]])
             for name, combine in self.aggregates.items()
         }
+        return totals if self.master is None else {**totals, **self.master(superstep, totals)}
 
     def is_last(self, superstep: int) -> bool:
         """Whether nobody will hear what is said in it."""
@@ -44,3 +44,15 @@ class Rules(NamedTuple):
 
     def is_too_long(self, superstep: int) -> bool:
         return superstep >= self.max_supersteps
+
+
+def _total(combine: Combined, values: list[Any]) -> Any:
+    """Sums of floats are exact, so that their order does not matter; nothing at all is None."""
+    if callable(combine):
+        return functools.reduce(combine, values) if values else None
+    if combine == "sum":
+        return math.fsum(values) if any(isinstance(x, float) for x in values) else sum(values)
+    if combine == "any":
+        return any(values)
+    smallest = combine == "min"
+    return (min if smallest else max)(values, default=math.inf if smallest else -math.inf)

@@ -14,14 +14,15 @@ from talka.engine import Embedded, Engine
 from talka.errors import InvalidValueError
 from talka.events import Stream, SuperstepDone
 from talka.graph.checkpoint import Checkpoints
-from talka.graph.edge_superstep import EdgePlan
 from talka.graph.edge_tasks import EdgeStepper, plan_of
 from talka.graph.halting import Rules
 from talka.graph.kernels.threads import num_cores
-from talka.graph.partitioning import cut
 from talka.graph.placing import place, release
 from talka.graph.program import EdgeProgram
 from talka.graph.supersteps import Supersteps
+from talka.graph.turn import Stepper
+from talka.graph.vertex_program import VertexProgram, check
+from talka.graph.vertex_tasks import VertexStepper
 
 if TYPE_CHECKING:
     from talka.graph.graph import Graph
@@ -72,13 +73,28 @@ class RunOptions:
 class Outcome:
     """Values by vertex number, and what every superstep did."""
 
-    values: NDArray[Any]
-    aggregates: dict[str, float]
+    graph: "Graph"
+    """Another one than was given where the program has changed it."""
+    columns: dict[str, NDArray[Any]]
+    aggregates: dict[str, Any]
     supersteps: list[SuperstepDone]
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """The first column."""
+        return next(iter(self.columns.values()))
 
-def run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions) -> Outcome:
+
+def run_program(
+    graph: "Graph", program: EdgeProgram | VertexProgram, options: RunOptions
+) -> Outcome:
     """Take supersteps until the program ends."""
+    if isinstance(program, EdgeProgram):
+        return _run_edge_program(graph, program, options)
+    return _run_vertex_program(graph, program, options)
+
+
+def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions) -> Outcome:
     _check_attributes(graph, program)
     if program.is_weighted and not graph.is_weighted and graph.num_edges:
         raise InvalidValueError("weights", None, "given: the program's `message` asks for `weight`")
@@ -92,25 +108,75 @@ def run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions) 
             alone=program.asynchronous_ok and options.num_partitions > 1 and how != "vertex_cut",
         )
     with events.phase("graph/cut"):
-        parts = cut(graph.out, graph.into, options.num_partitions, how).parts
+        parts = graph.cut(options.num_partitions, how).parts
     arrays = [*(side.astype(np.uint32) for side in (graph.out.degrees(), graph.into.degrees()))]
     arrays += [np.asarray(array) for array in program.attributes.values()]
+    rules = Rules(program.num_supersteps, options.max_supersteps, program.until, plan.aggregates)
     with _engine(options, events) as engine:
         placed = place(engine, parts, arrays, python=not options.compiled)
-        ended = Supersteps(
-            engine,
-            EdgeStepper(plan, placed, is_vertex_cut=how == "vertex_cut"),
-            Rules(program.num_supersteps, options.max_supersteps, program.until, plan.aggregates),
-            num_vertices=graph.num_vertices,
-            num_threads=max(1, num_cores() // len(parts)),
-            events=events,
-            checkpoints=_checkpoints(options, _identity(graph, plan, options)),
-        ).run()
+        stepper = EdgeStepper(plan, placed, is_vertex_cut=how == "vertex_cut")
+        ended = _supersteps(graph, engine, stepper, rules, options, events, repr(plan)).run()
         release(engine, placed)
     values = np.empty(graph.num_vertices, plan.value_type)
     for part, (own, _) in zip(parts, ended.states, strict=True):
         values[part.own] = own
-    return Outcome(values, ended.aggregates, ended.history)
+    return Outcome(graph, {"value": values}, ended.aggregates, ended.history)
+
+
+def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOptions) -> Outcome:
+    check(program)
+    how = options.partitioning if options.num_partitions > 1 else "ranges"
+    if how == "vertex_cut":
+        allowed = "ranges or hash: a general program needs all edges of a vertex in one place"
+        raise InvalidValueError("partitioning", how, allowed)
+    events = options.events or Stream()
+    rules = Rules(
+        program.num_supersteps,
+        options.max_supersteps,
+        program.until,
+        program.aggregates,
+        program.master,
+    )
+    with _engine(options, events) as engine:
+        with events.phase("graph/cut"):
+            stepper = VertexStepper(engine, program, graph, options.num_partitions, how)
+        said = f"{type(program).__module__}.{type(program).__qualname__} {vars(program)}"
+        ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
+        stepper.close()
+    after = stepper.graph
+    columns = {name: np.empty(after.num_vertices, kind) for name, kind in program.columns.items()}
+    for part, (*own, _) in zip(stepper.cut.parts, ended.states, strict=True):
+        for column, values in zip(columns.values(), own, strict=True):
+            column[part.own] = values
+    return Outcome(after, columns, ended.aggregates, ended.history)
+
+
+def _supersteps(
+    graph: "Graph",
+    engine: Engine,
+    stepper: Stepper,
+    rules: Rules,
+    options: RunOptions,
+    events: Stream,
+    said: str,
+) -> Supersteps:
+    """`said` tells this program from others, for checkpoints."""
+    identity = repr([graph.fingerprint(), said, options.num_partitions, options.partitioning])
+    return Supersteps(
+        engine,
+        stepper,
+        rules,
+        num_vertices=graph.num_vertices,
+        num_threads=max(1, num_cores() // options.num_partitions),
+        events=events,
+        checkpoints=Checkpoints(
+            options.checkpoint_dir,
+            hashlib.sha256(identity.encode()).hexdigest(),
+            every=options.checkpoint_every,
+            resume=options.resume,
+            is_needed=options.num_partitions > 1 or options.checkpoint_dir is not None,
+        ),
+    )
 
 
 @contextmanager
@@ -120,22 +186,6 @@ def _engine(options: RunOptions, events: Stream) -> Iterator[Engine]:
         return
     with Embedded(events=events) as engine:
         yield engine
-
-
-def _checkpoints(options: RunOptions, identity: str) -> Checkpoints:
-    return Checkpoints(
-        options.checkpoint_dir,
-        identity,
-        every=options.checkpoint_every,
-        resume=options.resume,
-        is_needed=options.num_partitions > 1 or options.checkpoint_dir is not None,
-    )
-
-
-def _identity(graph: "Graph", plan: EdgePlan, options: RunOptions) -> str:
-    """Only the same run may go on from a checkpoint."""
-    said = [graph.fingerprint(), plan, options.num_partitions, options.partitioning]
-    return hashlib.sha256(repr(said).encode()).hexdigest()
 
 
 def _check_attributes(graph: "Graph", program: EdgeProgram) -> None:

@@ -65,7 +65,7 @@ class Supersteps:
             while True:
                 reports = self._reports(superstep, turns)
                 phase.advance(0 if superstep == 0 else 1)
-                totals = self._rules.totals(reports)
+                totals = self._rules.totals(superstep, reports)
                 if self._rules.has_ended(superstep, reports, totals):
                     break
                 if self._rules.is_too_long(superstep):

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from talka.graph.combining import nothing_for
 from talka.graph.functions import Function
 from talka.graph.program import EdgeProgram
 
@@ -253,16 +254,10 @@ def nothing_of(program: EdgeProgram) -> float:
     """What no message at all is."""
     if program.nothing is not None:
         return program.nothing
-    if program.combine == "sum":
-        return 0
-    kind = np.dtype(program.message_type)
-    highest = program.combine != "max"
-    if kind.kind == "b":
-        return highest
-    if kind.kind == "f":
-        return np.inf if highest else -np.inf
-    limits = np.iinfo(kind)
-    return int(limits.max if highest else limits.min)
+    combine = "min" if program.combine == "any" else program.combine
+    assert isinstance(combine, str)
+    nothing: float = nothing_for(combine, np.dtype(program.message_type))
+    return nothing
 
 
 def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, str]:

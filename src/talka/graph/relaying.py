@@ -1,0 +1,109 @@
+"""States and mails of a graph that was changed, for the partitions of the new one.
+
+Vertices have other numbers and other owners then; their ids are what stays.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from talka.graph.combining import combine_by_number
+from talka.graph.part import Part
+from talka.graph.partitioning import Partitioned
+from talka.graph.reports import Report
+from talka.graph.vertex_program import VertexProgram
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+_GONE = -1
+
+
+def relaid(
+    program: VertexProgram,
+    saved: Sequence[Sequence[Any]],
+    before: "Graph",
+    parts: Sequence[Part],
+    after: "Graph",
+    cut: Partitioned,
+) -> list[list[Any]]:
+    """Outputs of the last superstep as if it had run on the new partitions.
+
+    Messages to vertices that are gone are dropped. New vertices have zeros and are active.
+    """
+    num_columns = len(program.columns)
+    moved_to = _new_numbers(before, after)
+    columns = [np.zeros(after.num_vertices, kind) for kind in program.columns.values()]
+    halted = np.zeros(after.num_vertices, np.bool_)
+    for part, outputs in zip(parts, saved, strict=True):
+        to = moved_to[part.own]
+        stays = to != _GONE
+        for column, values in zip([*columns, halted], outputs[1 : num_columns + 2], strict=True):
+            column[to[stays]] = values[stays]
+    numbers, messages = _under_way(program, saved, parts, moved_to)
+    wishes = [saved[0][-1].slice(0, 0)]
+    relaid = []
+    for index, part in enumerate(cut.parts):
+        mine = cut.owners[numbers] == index
+        records = _records(numbers[mine], messages[mine])
+        mails = [records if q == index else records[:0] for q in range(len(parts))]
+        own = [column[part.own] for column in (*columns, halted)]
+        report = Report(**saved[index][0])
+        report.is_quiet = bool(own[-1].all()) and len(records) == 0
+        report.num_active = int((~own[-1]).sum())
+        relaid.append([report.as_plain(), *own, *mails, *wishes])
+    return relaid
+
+
+def _new_numbers(before: "Graph", after: "Graph") -> NDArray[np.int64]:
+    """The new number of each old one."""
+    names = after.ids.as_arrow()
+    places = pc.index_in(before.ids.as_arrow().cast(names.type), value_set=names)
+    found = places.is_valid().to_numpy(zero_copy_only=False)
+    by_rank = np.full(before.num_vertices, _GONE, np.int64)
+    by_rank[found] = after.ids.numbers[places.drop_null().to_numpy()]
+    return by_rank[before.ids.ranks]
+
+
+def _under_way(
+    program: VertexProgram,
+    saved: Sequence[Sequence[Any]],
+    parts: Sequence[Part],
+    moved_to: NDArray[np.int64],
+) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """All messages by new number, in the order of receivers and senders."""
+    first = 2 + len(program.columns)
+    numbers, messages = [], []
+    for part in parts:
+        for q, outputs in enumerate(saved):
+            mail = outputs[first + part.index]
+            if len(mail) == 0:
+                continue
+            numbers.append(_receivers(part, q, mail))
+            messages.append(mail if mail.dtype.names is None else mail["message"])
+    to = moved_to[np.concatenate(numbers or [np.empty(0, np.uint32)])]
+    said = np.concatenate(messages or [np.empty(0, program.message_type)])
+    arrives = to != _GONE
+    found, said = to[arrives].astype(np.uint32), said[arrives]
+    return combine_by_number(program.combine, found, said) if program.combine else (found, said)
+
+
+def _receivers(part: Part, q: int, mail: NDArray[Any]) -> NDArray[np.uint32]:
+    """Old numbers of those whom this mail of partition q is for."""
+    names = mail.dtype.names
+    if names is not None and names[0] == "number":
+        return mail["number"]
+    if q == part.index:
+        return part.own
+    offsets = part.receive_place_offsets
+    route = part.own[part.receive_places[offsets[q] : offsets[q + 1]]]
+    return route if names is None else route[mail["place"]]
+
+
+def _records(numbers: NDArray[np.uint32], messages: NDArray[Any]) -> NDArray[Any]:
+    records = np.empty(len(numbers), [("number", np.uint32), ("message", messages.dtype)])
+    records["number"], records["message"] = numbers, messages
+    return records

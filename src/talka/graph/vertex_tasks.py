@@ -1,0 +1,122 @@
+"""Supersteps of a general program as tasks on an engine."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.engine import Engine, Ref
+from talka.graph.context import Context
+from talka.graph.mutation import mutated
+from talka.graph.part import Part
+from talka.graph.partitioning import Partitioned
+from talka.graph.placing import Placed, place, release
+from talka.graph.relaying import relaid
+from talka.graph.turn import Turn, as_saved
+from talka.graph.vertex_program import VertexProgram
+from talka.graph.vertex_superstep import VertexSuperstep
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+class VertexStepper:
+    """Runs a general program on partitions, and cuts the graph anew when it has changed."""
+
+    def __init__(
+        self, engine: Engine, program: VertexProgram, graph: "Graph", num_partitions: int, how: str
+    ) -> None:
+        self.num_partitions = num_partitions
+        self.graph = graph
+        self._engine, self._program, self._how = engine, program, how
+        self._num_columns = len(program.columns)
+        self.cut, self._placed = self._laid_out(graph)
+
+    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+        return self._submit(engine, index, context, ())
+
+    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
+        mails = [turn.mails[index] for turn in before]
+        return self._submit(engine, index, context, (*before[index].state, *mails))
+
+    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
+        """Carry out the wishes of a superstep, if there are any: states and mails move along."""
+        if not self._program.mutates or context.is_last:
+            return list(turns)
+        tables = engine.fetch([turn.tasks[0][-1] for turn in turns])
+        if not any(table.num_rows for table in tables):
+            return list(turns)
+        saved = [engine.fetch(list(turn.tasks[0])) for turn in turns]
+        before, parts = self.graph, self.cut.parts
+        release(engine, self._placed)
+        self.graph = mutated(before, tables)
+        self.cut, self._placed = self._laid_out(self.graph)
+        moved = relaid(self._program, saved, before, parts, self.graph, self.cut)
+        engine.release([ref for turn in turns for ref in turn.outputs])
+        return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
+
+    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+        [outputs] = saved
+        near = self._placed[index].near
+        return self._turn(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
+
+    def close(self) -> None:
+        release(self._engine, self._placed)
+
+    def _laid_out(self, graph: "Graph") -> tuple[Partitioned, list[Placed]]:
+        cut = graph.cut(self.num_partitions, self._how)
+        python = self._program.python
+        placed = place(self._engine, cut.parts, [], python=python)
+        names = graph.ids.ascending
+        for index, part in enumerate(cut.parts):
+            own = graph.ids.ranks[part.own]
+            ids = names.take(own) if graph.ids.are_strings else names[own]
+            arrays = (ids, cut.owners if self.num_partitions > 1 else cut.owners[:0])
+            if isinstance(placed[index].part, Ref):
+                refs = [self._engine.submit(as_saved, x, name="place")[0] for x in arrays]
+                placed[index] = placed[index]._replace(arrays=tuple(refs))
+            else:
+                placed[index] = placed[index]._replace(arrays=arrays)
+        return cut, placed
+
+    def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
+        place = self._placed[index]
+        context = context._replace(num_vertices=self.graph.num_vertices)
+        refs = engine.submit(
+            superstep, self._program, context, place.part, *place.arrays, *given,
+            num_outputs=2 + self._num_columns + self.num_partitions + self._program.mutates,
+            near=place.near, name="superstep", python=place.python,
+        )  # fmt: skip
+        return self._turn(refs)
+
+    def _turn(self, refs: Sequence[Ref]) -> Turn:
+        end = 2 + self._num_columns
+        return Turn(
+            (tuple(refs),), tuple(refs[1:end]), tuple(refs[end : end + self.num_partitions])
+        )
+
+
+def superstep(
+    program: VertexProgram, context: Context, part: Any, ids: Any, owners: Any, *given: Any
+) -> list[Any]:
+    """Outputs are the report, columns, who halted, mails, and wishes where there may be any."""
+    part = part if isinstance(part, Part) else Part.from_blob(part)
+    columns, halted, mails = _opened(program, part, given)
+    step, sent = (run := VertexSuperstep(program, part, owners, context)).run(
+        ids, columns, halted, mails
+    )
+    wishes = [step.wishes.as_table()] if program.mutates else []
+    return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *wishes]
+
+
+def _opened(
+    program: VertexProgram, part: Part, given: Sequence[Any]
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[NDArray[Any]]]:
+    if given:
+        num_columns = len(program.columns)
+        columns = dict(zip(program.columns, given[:num_columns], strict=True))
+        return columns, given[num_columns], given[num_columns + 1 :]
+    columns = {name: np.zeros(part.num_own, kind) for name, kind in program.columns.items()}
+    nothing = np.empty(0, program.message_type)
+    return columns, np.zeros(part.num_own, np.bool_), [nothing] * part.num_partitions
