@@ -68,7 +68,7 @@ class Ids(NamedTuple):
         found[found] = self.ascending[places[found]] == wanted[found]
         if not found.all():
             raise self._unknown(wanted[np.argmin(found)].item())
-        return places
+        return np.asarray(places, np.int64)
 
     def _has(self, vertex: object) -> bool:
         """One id that may be of any kind, or a whole number of any size."""

@@ -1,0 +1,142 @@
+"""What a graph can be asked; how it is built is tested in test_building.py."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from talka.errors import UnknownVertexError
+from talka.graph.graph import Graph
+from tests.graph.building_twin import build, rows_of
+
+EDGES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30)
+
+
+def graph_of(edges, **options):
+    return Graph.from_edges(([s for s, _ in edges], [t for _, t in edges]), **options)
+
+
+def test_vertices_are_numbered_by_descending_degree_then_by_id():
+    graph = graph_of([(9, 5), (9, 7), (9, 3), (5, 3)])
+    assert [graph.vertex_of(number) for number in range(4)] == [9, 3, 5, 7]
+    assert graph.numbers_of([3, 5, 7, 9]).tolist() == [1, 2, 3, 0]
+    assert graph.number_of(7) == 3
+    with pytest.raises(UnknownVertexError, match="whole numbers from 3 to 9"):
+        graph.number_of(4)
+
+
+def test_degrees_are_by_number():
+    incoming, outgoing = graph_of([(9, 5), (9, 9), (9, 3)]).degrees()
+    assert incoming.tolist() == [1, 1, 1]
+    assert outgoing.tolist() == [3, 0, 0]
+
+
+def test_reversed_turns_edges_around_without_a_copy():
+    graph = graph_of([(1, 2), (3, 2)])
+    turned = graph.reversed()
+    assert turned.out is graph.into
+    assert turned.into is graph.out
+    assert turned.num_edges == 2
+
+
+@settings(deadline=None)
+@given(EDGES, st.booleans())
+def test_undirected_keeps_every_edge_in_both_of_its_rows(edges, weighted):
+    weights = [float(at) for at in range(len(edges))] if weighted else None
+    graph = graph_of(edges, weights=weights).undirected()
+    twin = build(edges, weights, directed=False)
+    ids = list(twin.numbers)
+
+    def named(rows, number_of):
+        """Numbers may differ, because a loop counts once without a direction."""
+        name = {number: one for one, number in number_of.items()}
+        return {
+            (name[row], name[column], weight)
+            for row, entries in enumerate(rows)
+            for column, weight in entries
+        }, sorted(
+            (name[row], name[column]) for row, entries in enumerate(rows) for column, _ in entries
+        )
+
+    number_of = {one: graph.number_of(one) for one in ids}
+    assert named(rows_of(graph.out), number_of) == named(twin.out, twin.numbers)
+    assert all(row == sorted(row, key=lambda entry: entry[0]) for row in rows_of(graph.out))
+    assert graph.num_edges == len(edges)
+    assert graph.into is graph.out
+    assert not graph.directed
+
+
+def test_parallel_edges_lie_in_the_same_order_at_both_ends():
+    graph = graph_of([(1, 2), (2, 1), (1, 2)], weights=[5.0, 7.0, 6.0]).undirected()
+    assert graph.out.weights.tolist() == [5.0, 6.0, 7.0, 5.0, 6.0, 7.0]
+
+
+def test_an_undirected_graph_is_its_own_undirected_one():
+    graph = graph_of([(1, 2)], directed=False)
+    assert graph.undirected() is graph
+
+
+def test_a_table_ascends_by_vertex_and_has_null_where_nothing_is_valid():
+    graph = graph_of([(9, 5), (9, 3)])
+    table = graph.table(np.array([0.5, 1.5, 2.5]), np.array([True, False, True]))
+    assert table.to_pydict() == {"vertex": [3, 5, 9], "value": [None, 2.5, 0.5]}
+
+
+def test_a_table_of_strings_may_have_several_values():
+    graph = graph_of([("b", "a"), ("b", "c")])
+    table = graph.table({"depth": np.array([0, 1, 2]), "is_hub": np.array([True, False, False])})
+    assert table.to_pydict() == {
+        "vertex": ["a", "b", "c"],
+        "depth": [1, 0, 2],
+        "is_hub": [False, True, False],
+    }
+
+
+def test_nothing_in_a_graph_can_be_changed():
+    graph = graph_of([(1, 2)], weights=[1.0])
+    for array in (*graph.out, *graph.into, *graph.ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        graph.directed = False
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"edges": [(1, 2), (2, 1)]},
+        {"edges": [(1, 2), (3, 2)]},
+        {"edges": [(1, 2), (2, 4)]},
+        {"edges": [("1", "2"), ("2", "3")]},
+        {"edges": [(1, 2), (2, 3)], "directed": False},
+        {"edges": [(1, 2), (2, 3)], "weights": [1.0, 2.0]},
+        {"edges": [(1, 2), (2, 3)], "vertices": [4]},
+    ],
+    ids=repr,
+)
+def test_the_fingerprint_tells_graphs_apart(other):
+    one = graph_of([(1, 2), (2, 3)])
+    same = graph_of([(2, 3), (1, 2)])
+    assert one.fingerprint() == same.fingerprint() == one.fingerprint()
+    assert graph_of(**other).fingerprint() != one.fingerprint()
+
+
+def test_how_a_graph_shows_itself():
+    assert repr(graph_of([])) == "Graph(0 vertices, 0 edges, directed)"
+    one = graph_of([(1, 1)], weights=[2.0], directed=False)
+    assert repr(one) == "Graph(1 vertex, 1 edge, undirected, weighted)"
+
+
+def test_an_empty_graph_answers_everything():
+    for graph in (graph_of([]), graph_of([], directed=False), graph_of([]).undirected()):
+        assert graph.degrees().incoming.tolist() == []
+        assert graph.table(np.empty(0)).num_rows == 0
+        assert graph.reversed().fingerprint()
+
+
+def test_vertices_without_edges_exist():
+    graph = Graph.from_edges(([], []), vertices=["b", "a"])
+    assert graph.ids.as_arrow().to_pylist() == ["a", "b"]
+    assert graph.degrees().outgoing.tolist() == [0, 0]
