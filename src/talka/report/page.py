@@ -13,6 +13,7 @@ from talka.report.markup import escaped
 from talka.report.steps import steps_section
 from talka.report.style import STYLE
 from talka.report.summary import summary_section
+from talka.report.supersteps import supersteps_section
 from talka.report.timeline import timeline_section
 from talka.report.troubles import troubles_section
 from talka.report.workers import workers_section
@@ -22,6 +23,7 @@ SECTIONS: tuple[SectionMaker, ...] = (
     troubles_section,  # who opens the page of a failed run wants to know why
     comparison_section,
     steps_section,
+    supersteps_section,
     timeline_section,
     workers_section,  # after the timeline, which shows where the idle time was
 )
