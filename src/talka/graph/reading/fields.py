@@ -46,16 +46,17 @@ class Rows:
         self.ends = rows[0][: self.num_rows].astype(np.int64)
         self._lines = rows[1]
 
-    def check_width(self, width: int) -> None:
-        """Every row has as many fields."""
+    def cut_to_width(self, width: int) -> list[BadLine]:
+        """Keep the rows before the first that has another number of fields; that one, if any."""
         right = self.ends == width * np.arange(1, self.num_rows + 1)
         if right.all():
-            return
+            return []
         row = int(np.argmin(right))
         wrong = int(self.ends[row]) - width * row
         problem = f"{self._shown(row)} has {_counted(wrong)}, but the lines before it have {width}"
         advice = 'Mend or remove the line; for lists of neighbours say format="adjacency".'
-        raise BadLine(int(self._lines[row]), problem, advice)
+        self.num_rows, self.num_fields, self.ends = row, width * row, self.ends[:row]
+        return [BadLine(int(self._lines[row]), problem, advice)]
 
     def integers(self, first: int = 0, step: int = 1) -> Integers:
         """Each `step`-th field from `first` on."""

@@ -9,6 +9,7 @@ how many fields a line has, and whether the first line is a header. All other li
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ class Form(NamedTuple):
 
     num_fields: int
     has_strings: bool
+    line: int = 0
+    """The first that is an edge, from 0 on."""
 
 
 class Part(NamedTuple):
@@ -68,24 +71,38 @@ def read_vertices(path: Path, events: Stream) -> Any:
 
 
 def _edges(rows: Rows, form: Form) -> Part:
-    rows.check_width(form.num_fields)
-    if rows.num_rows and form.num_fields < 2:
-        raise BadLine(0, "an edge needs two fields, source and target", "Mend the file.")
-    ids = tuple(_ids(rows, form, column, form.num_fields) for column in (0, 1))
-    weights = rows.weights(2, form.num_fields) if form.num_fields > 2 else None
-    return Part(ids, weights, rows.num_lines)
+    if form.num_fields < 2:
+        raise BadLine(form.line, "an edge needs two fields, source and target", "Mend the file.")
+    reads: list[Callable[[], Any]] = [partial(_ids, rows, form, place) for place in (0, 1)]
+    if form.num_fields > 2:
+        reads.append(partial(rows.weights, 2, form.num_fields))
+    sources, targets, *weights = _columns(rows, form, reads)
+    return Part((sources, targets), weights[0] if weights else None, rows.num_lines)
 
 
 def _vertices(rows: Rows, form: Form) -> Part:
-    rows.check_width(form.num_fields)
-    return Part((_ids(rows, form, 0, max(1, form.num_fields)),), None, rows.num_lines)
+    return Part(tuple(_columns(rows, form, [partial(_ids, rows, form, 0)])), None, rows.num_lines)
+
+
+def _columns(rows: Rows, form: Form, reads: list[Callable[[], Any]]) -> list[Any]:
+    """What all of them give, or the first line that is to blame for anything."""
+    bad = rows.cut_to_width(form.num_fields)
+    columns = []
+    for read in reads:
+        try:
+            columns.append(read())
+        except BadLine as problem:
+            bad.append(problem)
+    if bad:
+        raise min(bad, key=lambda one: one.line)
+    return columns
 
 
 def _neighbours(rows: Rows, form: Form) -> Part:
     starts = np.concatenate([[0], rows.ends[:-1]]).astype(np.int64)[: rows.num_rows]
     of_row = np.repeat(starts, rows.ends - starts - 1)
     others = np.delete(np.arange(rows.num_fields), starts)
-    ids = _ids(rows, form, 0, 1)
+    ids: Any = rows.strings() if form.has_strings else rows.integers()
     if form.has_strings:
         columns = tuple(ids.take(pa.array(places)) for places in (of_row, others, starts))
     else:
@@ -95,8 +112,9 @@ def _neighbours(rows: Rows, form: Form) -> Part:
     return Part(columns, None, rows.num_lines)
 
 
-def _ids(rows: Rows, form: Form, first: int, step: int) -> Any:
-    return rows.strings(first, step) if form.has_strings else rows.integers(first, step)
+def _ids(rows: Rows, form: Form, place: int) -> Any:
+    read = rows.strings if form.has_strings else rows.integers
+    return read(place, form.num_fields)
 
 
 def _read(path: Path, parse: Parse, events: Stream) -> tuple[list[Any], Any]:
@@ -104,8 +122,7 @@ def _read(path: Path, parse: Parse, events: Stream) -> tuple[list[Any], Any]:
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
         texts = blocks(path, phase.advance)
-        first = next(texts)
-        form, first = sniffed(first)
+        form, first = sniffed(_beginning(texts))
         parts: list[Part] = []
         num_lines = 0
         results = _parsed(itertools.chain([first], texts), parse, form)
@@ -119,6 +136,17 @@ def _read(path: Path, parse: Parse, events: Stream) -> tuple[list[Any], Any]:
             line = num_lines + bad.line + 1
             raise EdgeFileError(str(path), line, bad.problem, bad.advice) from None
         return _joined(path, parts, form)
+
+
+def _beginning(texts: Iterator[bytes]) -> bytes:
+    """As many blocks as it takes to have two lines that are no comments."""
+    first = next(texts)
+    while len(list(itertools.islice(_data_lines(first), 2))) < 2:
+        more = next(texts, None)
+        if more is None:
+            break
+        first += more
+    return first
 
 
 def _parsed(texts: Iterator[bytes], parse: Parse, form: Form) -> Iterator[Part]:
@@ -168,15 +196,18 @@ def sniffed(text: bytes) -> tuple[Form, bytes]:
     """
     found = list(itertools.islice(_data_lines(text), 2))
     if not found:
-        return Form(0, has_strings=False), text
+        return Form(2, has_strings=False), text
     at, first = found[0]
     second = found[1][1] if len(found) > 1 else None
     if is_header([field.decode(errors="replace") for field in first]) or (
         not _are_whole(first) and second is not None and _are_whole(second)
     ):
         text = text[:at] + COMMENTS[:1] + text[at + 1 :]
-        first = second or []
-    return Form(len(first), has_strings=not _are_whole(first)), text
+        if second is None:
+            return Form(len(first), has_strings=False), text
+        at, first = found[1]
+    line = text.count(b"\n", 0, at)
+    return Form(len(first), has_strings=not _are_whole(first), line=line), text
 
 
 def _data_lines(text: bytes) -> Iterator[tuple[int, list[bytes]]]:
