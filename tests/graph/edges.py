@@ -1,4 +1,4 @@
-"""Graphs for tests of kernels: a list of edges, its rows in both directions, and where to get some."""
+"""Graphs for tests of kernels: lists of edges, and their rows in both directions."""
 
 import gzip
 import os

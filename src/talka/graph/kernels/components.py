@@ -5,8 +5,8 @@ which are hubs, since numbers descend by degree; then nearly all vertices of the
 are in one tree, and only the vertices outside of it have to look at all their edges.
 
 A parent is never greater than its child: trees are united by hanging the greater root under the
-smaller one, and the root of a finished tree is the smallest number in it, whatever threads did first.
-Threads share the forest; `compare_and_swap` sees to it that a root gets one parent only.
+smaller one, and the root of a finished tree is the smallest number in it, whatever threads did
+first. Threads share the forest; `compare_and_swap` sees to it that a root gets one parent only.
 """
 
 from typing import Any

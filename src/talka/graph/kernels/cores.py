@@ -1,4 +1,4 @@
-"""Core numbers: the largest k for which a vertex is in a part of the graph with all degrees k or more.
+"""Core numbers: the largest k such that a vertex is in a subgraph with all degrees k or more.
 
 In one piece by peeling: take away a vertex of least degree, again and again; its degree then is its
 core number. Vertices stand in buckets by degree, and one that loses a neighbour swaps places with
@@ -81,9 +81,7 @@ def _h_indices(start: Any, stop: Any, offsets: Any, columns: Any, values: Any, f
     longest = np.uint64(0)
     for row in range(start, stop):
         longest = max(longest, np.uint64(offsets[row + 1] - offsets[row]))
-    counts = np.zeros(
-        longest + one, np.uint32
-    )  # entries by value; more than the length is the length
+    counts = np.zeros(longest + one, np.uint32)  # by value; beyond the length is the length
     for row in range(start, stop):
         length = np.uint64(offsets[row + 1] - offsets[row])
         for entry in range(offsets[row], offsets[row + 1]):

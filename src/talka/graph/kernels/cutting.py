@@ -62,7 +62,7 @@ def deal(
 
 @compiled
 def mirrors_of(ends: Any, owners: Any, index: Any, is_seen: Any) -> Any:
-    """The vertices among `ends` that live elsewhere, each once. `is_seen` is all 0 before and after."""
+    """The vertices among `ends` that live elsewhere, once. `is_seen` is all 0 before and after."""
     num_found = 0
     for vertex in ends:
         if owners[vertex] != index and not is_seen[vertex]:

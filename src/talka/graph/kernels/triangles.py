@@ -4,8 +4,8 @@ A triangle w < u < v is found once, at u: mark the forward list of u; every v th
 forward list walks that list up to u and looks which w are marked. Numbers descend by degree, so
 forward lists are short, and the marks, a byte for each number below u, are in the cache where there
 is most to do: at hubs. The work is half the sum of squared lengths of forward lists, order
-edges^1.5 at most. (Schank and Wagner, "Finding, counting and listing all triangles in large
-graphs", 2005, turned around: forward lists are marked at the middle vertex, not at the last.)
+edges^1.5 at most. (The forward algorithm of Schank and Wagner, "Finding, counting and listing all
+triangles in large graphs", 2005, with marks instead of merges.)
 
 Across partitions: whoever owns v sends its forward list once to each partition that owns some u in
 it, and that partition calls `count_closing`; what it finds for vertices of others travels back.
@@ -112,7 +112,7 @@ def _close(
     asker_offsets: Any,
     askers: Any,
 ) -> Any:
-    """For w < u < v: the ways of (u, w) for v, of (v, w) for u, of (v, u) for w; u in own[start:stop].
+    """For w < u < v, u in own[start:stop]: ways (u, w) for v, (v, w) for u, (v, u) for w.
 
     `askers` has, for each place in `own`, the rows of asked lists in which that vertex is.
     """
