@@ -31,6 +31,8 @@ def build(
     numbers = {one: number for number, one in enumerate(by_degree)}
     if drop_duplicates:
         weighted = _without_duplicates(weighted, directed)
+    if not directed:  # of parallel edges those from smaller numbers come first, at both ends
+        weighted.sort(key=lambda edge: numbers[edge[0]] > numbers[edge[1]])
     out, into = [[] for _ in every], [[] for _ in every]
     for source, target, weight in weighted:
         source, target = numbers[source], numbers[target]

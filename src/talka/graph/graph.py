@@ -10,14 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from talka.events.stream import Stream
-from talka.graph.building import NUM_STEPS, Rules, build, union
+from talka.graph.algorithms.methods import Methods
+from talka.graph.building import Rules, build, freeze, union
 from talka.graph.csr import Csr
 from talka.graph.ids import Ids
 from talka.graph.kernels.threads import num_cores
 from talka.graph.partitioning import Partitioned, cut
 from talka.graph.program import EdgeProgram
 from talka.graph.reading.detect import FileFormat, read_edges
-from talka.graph.renumbering import renumber
 from talka.graph.running import RunOptions, run_program
 from talka.graph.vertex_program import VertexProgram
 
@@ -30,7 +30,7 @@ class Degrees(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Graph:
+class Graph(Methods):
     """Vertices are numbered from 0 on, in descending order of degree; nothing in it ever changes.
 
     >>> graph = Graph.from_edges(([10, 10, 30], [20, 30, 20]))
@@ -88,14 +88,14 @@ class Graph:
             Shown and measured there: the parts `graph/read` and `graph/build`.
         """
         events = events or Stream()
-        read = read_edges(edges, weights, vertices, format=format, events=events)
-        drop_duplicates = drop_duplicates or (read.twice and not directed)
         rules = Rules(directed, drop_duplicates, drop_loops)
-        with events.phase("graph/build", total=NUM_STEPS, unit="steps") as phase:
-            slots = renumber(read, num_cores())
-            weights = read.weights
-            del read  # of the ids only the slots are needed
-            built = build(slots, weights, rules, num_threads=num_cores(), phase=phase)
+        # No name for what is read: `build` frees it as soon as it can.
+        built = build(
+            read_edges(edges, weights, vertices, format=format, events=events),
+            rules,
+            num_threads=num_cores(),
+            events=events,
+        )
         return cls(built.out, built.into, built.ids, directed, built.num_edges)
 
     @property
@@ -131,6 +131,7 @@ class Graph:
         if not self.directed:
             return self
         both = union(self.out, self.into, num_cores())
+        freeze(both)
         return Graph(both, both, self.ids, directed=False, num_edges=self.num_edges)
 
     def cut(self, num_partitions: int, how: str = "ranges") -> Partitioned:

@@ -50,14 +50,6 @@ class Columns(NamedTuple):
     weights: NDArray[np.float64] | None
 
 
-class Flow(NamedTuple):
-    """What edges become entries, and of which rows."""
-
-    both_ways: bool
-    """Every edge is an entry in the rows of both of its ends (a loop once), not of its target."""
-    drop_loops: bool
-
-
 def make_room(num_entries: int, *, is_weighted: bool) -> Room:
     weights = np.empty(num_entries, np.float64) if is_weighted else None
     return Room(np.empty(num_entries, np.uint64), weights)
@@ -71,10 +63,11 @@ def make_columns(num_entries: int, *, is_weighted: bool) -> Columns:
 def share_edges(
     slots: Slots,
     weights: NDArray[np.float64] | None,
-    flow: Flow,
     rows: NDArray[np.uint32],
     buckets: Buckets,
     room: Room,
+    *,
+    drop_loops: bool,
     num_threads: int,
 ) -> None:
     """Put edges into the buckets of their targets; `rows` has the slot of each number."""
@@ -84,7 +77,7 @@ def share_edges(
     slot_buckets[rows] = buckets.of_row
     cuts = np.linspace(0, len(slots.ends[0]), num_threads + 1).astype(np.int64)
     parts = np.arange(num_threads + 1)
-    rules = (slots.base, flow.both_ways, flow.drop_loops)
+    rules = (slots.base, drop_loops)
     counts = np.zeros((num_threads, buckets.num_buckets), np.uint64)
     over_ranges(kernels.count_edges, parts, cuts, slots.ends, rules, slot_buckets, counts)
     edges = (cuts, slots.ends, rules, numbers, buckets.of_row, _starts(counts), weights)

@@ -39,16 +39,12 @@ def count_edges(
 ) -> None:
     """How many entries `share_edges` will put into each bucket, part by part."""
     sources, targets = ends
-    base, both_ways, drop_loops = rules
+    base, drop_loops = rules
     for part in range(first, last):
         count = counts[part]
         for edge in range(cuts[part], cuts[part + 1]):
-            source, target = sources[edge] - base, targets[edge] - base
-            is_loop = source == target
-            if not (drop_loops and is_loop):
-                count[slot_buckets[target]] += 1
-                if both_ways and not is_loop:
-                    count[slot_buckets[source]] += 1
+            if not (drop_loops and sources[edge] == targets[edge]):
+                count[slot_buckets[targets[edge] - base]] += 1
 
 
 @compiled
@@ -64,31 +60,24 @@ def share_edges(
     weights: Any,
     shared: Any,
 ) -> None:
-    """Put (target, source) into the bucket of the target; with `both_ways` the other way, too.
+    """Put (target, source) into the bucket of the target.
 
     A pair of numbers is one number of 64 bits, the row above, the column below.
     """
     sources, targets = ends
-    base, both_ways, drop_loops = rules
+    base, drop_loops = rules
     pairs, pair_weights = shared
     for part in range(first, last):
         cursor = cursors[part]
         for edge in range(cuts[part], cuts[part + 1]):
-            source, target = numbers[sources[edge] - base], numbers[targets[edge] - base]
-            is_loop = source == target
-            if drop_loops and is_loop:
+            if drop_loops and sources[edge] == targets[edge]:
                 continue
+            source, target = numbers[sources[edge] - base], numbers[targets[edge] - base]
             at = cursor[buckets[target]]
             cursor[buckets[target]] = at + np.uint64(1)
             pairs[at] = np.uint64(target) << _HALF | np.uint64(source)
             if weights is not None:
                 pair_weights[at] = weights[edge]
-            if both_ways and not is_loop:
-                at = cursor[buckets[source]]
-                cursor[buckets[source]] = at + np.uint64(1)
-                pairs[at] = np.uint64(source) << _HALF | np.uint64(target)
-                if weights is not None:
-                    pair_weights[at] = weights[edge]
 
 
 @compiled
