@@ -1,0 +1,48 @@
+"""What algorithms share: vertices as people name them, and answers that name vertices."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from talka.errors import InvalidValueError
+from talka.graph.ids import Ids
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+Vertices = int | str | Sequence[int] | Sequence[str] | NDArray[Any]
+"""One id, or several."""
+
+
+def numbers_of(graph: "Graph", vertices: Vertices, name: str) -> NDArray[np.uint32]:
+    """The number of each; `name` is what the argument is called."""
+    several: Any = [vertices] if np.ndim(vertices) == 0 else vertices
+    if len(several) == 0:
+        raise InvalidValueError(name, vertices, "at least one vertex")
+    return graph.numbers_of(several)
+
+
+def by_rank(graph: "Graph") -> "Graph":
+    """The same graph, with vertices that are called by the rank of their id.
+
+    Ranks compare as ids do, strings too, and are small whole numbers: labels for kernels.
+    """
+    ids = Ids.ranked(np.arange(graph.num_vertices), graph.ids.ranks)
+    return replace(graph, ids=ids, _fingerprint=[])
+
+
+def ids_at(
+    graph: "Graph", ranks: NDArray[np.uint32], valid: NDArray[np.bool_] | None = None
+) -> Any:
+    """The ids that have these ranks, in the order of a table; `ranks` are by number."""
+    missing = None if valid is None else ~valid[graph.ids.numbers]
+    return graph.ids.as_arrow().take(pa.array(ranks[graph.ids.numbers], mask=missing))
+
+
+def table_of_ids(graph: "Graph", ranks: NDArray[np.uint32]) -> Any:
+    """A table whose values are vertices."""
+    return pa.table({"vertex": graph.ids.as_arrow(), "value": ids_at(graph, ranks)})

@@ -1,0 +1,40 @@
+"""Local clustering coefficients: how many of the edges that could run between neighbours are there.
+
+LDBC's rule (LCC): neighbours are those of either direction, and an edge between two of them counts
+once for each direction it has.
+"""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from talka.graph.algorithms.closing import Closing
+from talka.graph.kernels.triangles import clustering as clustered
+from talka.graph.running import RunOptions, run_program
+from talka.graph.step import Step
+from talka.graph.vertex_program import VertexProgram
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+def clustering(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+    """The coefficient of each vertex, from 0 to 1; 0 where there are fewer than two neighbours."""
+    options = options or RunOptions()
+    if options.num_partitions == 1:
+        return graph.table(run_program(graph, Clustering(), options).values)
+    columns = run_program(graph, Closing(by_direction=True), options).columns
+    degrees = columns["num_neighbours"]
+    possible = degrees.astype(np.float64) * (degrees - 1)
+    shares = np.zeros(graph.num_vertices)
+    return graph.table(np.divide(columns["value"], possible, out=shares, where=degrees > 1))
+
+
+class Clustering(VertexProgram):
+    """In one piece; `Closing` in several."""
+
+    columns: ClassVar = {"value": np.float64}
+
+    def compute(self, step: Step) -> None:
+        step["value"] = clustered(step.part.out, step.part.into, step.num_threads)
+        step.vote_to_halt()

@@ -1,0 +1,65 @@
+"""Communities by label propagation: in every superstep take the label that most neighbours have.
+
+LDBC's rule (CDLP): labels are ids at first, all vertices change at once, ties go to the smallest
+label. Both directions of a directed graph count, so two edges there and back are two votes.
+"""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from talka.errors import InvalidValueError
+from talka.graph.algorithms.answers import by_rank, table_of_ids
+from talka.graph.algorithms.spreading import MESSAGE, gathered, spread
+from talka.graph.csr import Csr
+from talka.graph.kernels.labels import most_frequent
+from talka.graph.kernels.offsets import row_offsets
+from talka.graph.running import RunOptions, run_program
+from talka.graph.step import Step
+from talka.graph.vertex_program import VertexProgram
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+def communities(
+    graph: "Graph", num_supersteps: int = 10, *, options: RunOptions | None = None
+) -> Any:
+    """The id that each vertex has as its label in the end."""
+    if num_supersteps < 0:
+        raise InvalidValueError("num_supersteps", num_supersteps, "0 or more")
+    options = options or RunOptions()
+    whole = graph if options.num_partitions == 1 else graph.undirected()
+    program = Communities(num_supersteps, loops_twice=graph.directed)
+    return table_of_ids(graph, run_program(by_rank(whole), program, options).values)
+
+
+class Communities(VertexProgram):
+    """Over both directions in one piece, over an undirected graph in several.
+
+    `loops_twice`: a loop of a directed graph, one entry now, counts in both of its directions.
+    """
+
+    columns: ClassVar = {"label": np.uint32}
+    message_type = MESSAGE
+
+    def __init__(self, num_supersteps: int, *, loops_twice: bool) -> None:
+        self.num_supersteps, self.loops_twice = num_supersteps, loops_twice
+
+    def compute(self, step: Step) -> None:
+        if step.superstep == 0:
+            step["label"] = step.ids
+        else:
+            out, into, labels = step.part.out, step.part.into, step["label"]
+            if step.part.num_partitions > 1:
+                labels = gathered(step, labels)
+                into = _loops(out) if self.loops_twice else out
+            step["label"] = most_frequent(out, into, labels, step.num_vertices, step.num_threads)
+        spread(step, step["label"])
+
+
+def _loops(out: Csr) -> Csr:
+    """Of all entries only those from a vertex to itself."""
+    rows = np.repeat(np.arange(out.num_rows, dtype=np.uint32), out.degrees())
+    loops = rows[rows == out.columns]
+    return Csr(row_offsets(np.bincount(loops, minlength=out.num_rows)), loops, None)

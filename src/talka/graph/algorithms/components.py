@@ -1,0 +1,62 @@
+"""Weakly connected components: who can be reached when edges have no direction.
+
+In one piece by Afforest (`kernels/components.py`). Across partitions every one unites its own
+edges first; then a tree is a single thing that learns of smaller labels and passes them on, and
+nothing travels but changes: at most one label for each mirror.
+"""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.graph.algorithms.answers import by_rank, table_of_ids
+from talka.graph.kernels.components import (
+    components as united,
+)
+from talka.graph.kernels.components import flatten, forest, smallest_in_trees, unite_rows
+from talka.graph.part import Part
+from talka.graph.running import RunOptions, run_program
+from talka.graph.step import Step
+from talka.graph.vertex_program import VertexProgram
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+def components(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+    """The smallest id in the weakly connected component of each vertex."""
+    options = options or RunOptions()
+    whole = graph if options.num_partitions == 1 else graph.undirected()
+    return table_of_ids(graph, run_program(by_rank(whole), Components(), options).values)
+
+
+class Components(VertexProgram):
+    """Labels are ids, the smallest wins; `tree` is a place that all of a local tree agree on."""
+
+    columns: ClassVar = {"label": np.uint32, "tree": np.uint32}
+    combine = "min"
+    message_type = np.uint32
+
+    def compute(self, step: Step) -> None:
+        part, labels = step.part, step["label"]
+        step.vote_to_halt()
+        if step.superstep == 0:
+            labels, step["tree"] = step.ids.astype(np.uint32), _trees(part, step.num_threads)
+        found = smallest_in_trees(step["tree"], np.minimum(labels, step.combined))
+        is_new = found < labels if step.superstep else np.ones(part.num_own, np.bool_)
+        step["label"] = found
+        # A mirror is in the tree of any own vertex that has an edge to it.
+        mirrors = part.into.columns[part.into.offsets[part.num_own : -1]]
+        told = is_new[mirrors]
+        step.send(part.target_mirrors[told], found[mirrors[told]])
+
+
+def _trees(part: Part, num_threads: int) -> NDArray[np.uint32]:
+    """Roots of own vertices; own slots come first, so a root is an own vertex itself."""
+    if part.num_partitions == 1:
+        return united(part.out, part.into, num_threads)
+    parents = forest(len(part.target_numbers))
+    unite_rows(parents, part.out, forest(part.num_own), num_threads)
+    flatten(parents)
+    return parents[: part.num_own]

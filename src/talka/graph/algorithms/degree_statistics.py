@@ -1,0 +1,58 @@
+"""How many edges vertices have: what one wants to know of a graph before anything runs over it."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.graph.csr import Csr
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+PERCENTILES: Final = (1, 5, 25, 75, 95, 99)
+
+
+def degree_statistics(graph: "Graph") -> dict[str, Any]:
+    """Counts for the whole graph, and how degrees are spread, edges in and edges out.
+
+    Of several edges with the same ends all but one are duplicates. A vertex is isolated if it has
+    no edge at all.
+    """
+    incoming, outgoing = graph.degrees()
+    num_loops, num_duplicates = _loops_and_duplicates(graph.out, directed=graph.directed)
+    return {
+        "num_vertices": graph.num_vertices,
+        "num_edges": graph.num_edges,
+        "num_isolated": int(((incoming == 0) & (outgoing == 0)).sum()),
+        "num_loops": num_loops,
+        "num_duplicates": num_duplicates,
+        "in": _spread(incoming),
+        "out": _spread(outgoing),
+    }
+
+
+def _loops_and_duplicates(out: Csr, *, directed: bool) -> tuple[int, int]:
+    rows = np.repeat(np.arange(out.num_rows, dtype=np.uint32), out.degrees())
+    is_loop = rows == out.columns
+    is_again = np.zeros(out.num_entries, np.bool_)
+    is_again[1:] = (rows[1:] == rows[:-1]) & (out.columns[1:] == out.columns[:-1])
+    num_loops, num_again = int(is_loop.sum()), int(is_again.sum())
+    if directed:
+        return num_loops, num_again
+    loops_again = int((is_loop & is_again).sum())  # loops are there once, other edges twice
+    return num_loops, (num_again + loops_again) // 2
+
+
+def _spread(degrees: NDArray[np.int64]) -> dict[str, Any]:
+    """None where there are no vertices."""
+    if len(degrees) == 0:
+        return dict.fromkeys(("min", "mean", "median", "max", "percentiles"))
+    found = np.percentile(degrees, PERCENTILES, method="inverted_cdf").tolist()
+    return {
+        "min": int(degrees.min()),
+        "mean": float(degrees.mean()),
+        "median": float(np.median(degrees)),
+        "max": int(degrees.max()),
+        "percentiles": dict(zip(map(str, PERCENTILES), found, strict=True)),
+    }

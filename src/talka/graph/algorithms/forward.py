@@ -1,0 +1,92 @@
+"""Forward lists of vertices as messages, and as they come out of messages (`closing.py`)."""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.graph.kernels.offsets import row_offsets
+from talka.graph.kernels.simple import Neighbours
+from talka.graph.part import Part
+from talka.graph.step import Inbox
+
+MESSAGE: Final = np.dtype([("first", np.uint32), ("second", np.uint32), ("ways", np.uint8)])
+
+
+def messages_of(first: Any, second: NDArray[Any], ways: Any) -> NDArray[Any]:
+    messages = np.empty(len(second), MESSAGE)
+    messages["first"], messages["second"], messages["ways"] = first, second, ways
+    return messages
+
+
+def owners_of_slots(part: Part) -> NDArray[np.int64]:
+    """The partition in which the vertex of each target slot lives."""
+    of_mirrors = np.repeat(np.arange(part.num_partitions), np.diff(part.target_mirror_offsets))
+    return np.concatenate([np.full(part.num_own, part.index), of_mirrors])
+
+
+class Received(NamedTuple):
+    """Lists that arrived at a partition: of its own vertices, and of all that have one as a member."""
+
+    own: Neighbours
+    """An own vertex in each row."""
+    askers: NDArray[np.uint32]
+    """Vertices that may live anywhere, own ones too."""
+    asked: Neighbours
+    """A row for each of them."""
+    num_neighbours: NDArray[np.int64]
+    """Of own vertices."""
+
+
+class Lists(NamedTuple):
+    """Entries of all lists, by place of their vertex, then by member; no entry is there twice."""
+
+    places: NDArray[np.int64]
+    members: NDArray[np.int64]
+    owners: NDArray[np.uint32]
+    """Of the members."""
+    ways: NDArray[np.uint8]
+    """In how many directions the edge runs."""
+
+    def for_owner(
+        self, owner: int, num_places: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+        """Which entries an owner needs, and to which of its vertices each of them goes.
+
+        All of a list, to the first of its members that live there.
+        """
+        is_there = self.owners == owner
+        places, first = np.unique(self.places[is_there], return_index=True)
+        receivers = np.full(num_places, -1, np.int64)
+        receivers[places] = self.members[is_there][first]
+        to = receivers[self.places]
+        return to >= 0, to[to >= 0].astype(np.uint32)
+
+
+def lists_of_edges(inbox: Inbox) -> Lists:
+    """Messages are (owner of the member, member, direction 1 or 2)."""
+    messages = inbox.messages
+    edges = inbox.places << 32 | messages["second"]
+    found, first = np.unique(edges, return_index=True)
+    _, ways = np.unique(np.unique(2 * edges + (messages["ways"] == 2)) // 2, return_counts=True)
+    return Lists(found >> 32, found & 2**32 - 1, messages["first"][first], ways.astype(np.uint8))
+
+
+def received(inbox: Inbox, own: NDArray[np.uint32]) -> Received:
+    """Messages are (vertex, member, ways)."""
+    messages = inbox.messages[np.lexsort((inbox.messages["second"], inbox.messages["first"]))]
+    vertices, members, ways = (
+        np.ascontiguousarray(messages[name]) for name in ("first", "second", "ways")
+    )
+    askers, counts = np.unique(vertices, return_counts=True)
+    is_own = np.isin(vertices, own)
+    lengths = np.bincount(np.searchsorted(own, vertices[is_own]), minlength=len(own))
+    num_asking = np.bincount(
+        np.searchsorted(own, members[np.isin(members, own)]), minlength=len(own)
+    )
+    return Received(
+        Neighbours(row_offsets(lengths), members[is_own], ways[is_own]),
+        askers,
+        Neighbours(row_offsets(counts), members, ways),
+        lengths + num_asking,
+    )

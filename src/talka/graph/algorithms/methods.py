@@ -1,0 +1,88 @@
+"""Algorithms as methods of a graph: the same arguments, the graph first."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from talka.graph import algorithms
+from talka.graph.algorithms.answers import Vertices
+from talka.graph.algorithms.restart import Sources
+from talka.graph.running import RunOptions
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+class Methods:
+    """Tables have the columns `vertex`, ascending, and `value`."""
+
+    __slots__ = ()
+
+    def bfs(
+        self, source: Vertices, *, with_parents: bool = False, options: RunOptions | None = None
+    ) -> Any:
+        """Edges on a shortest path from the nearest source; NULL where there is no path.
+
+        `with_parents` adds a column `parent`: the vertex before on such a path, of several the one
+        with the smallest number (the greatest degree).
+        """
+        return algorithms.bfs(
+            cast("Graph", self), source, with_parents=with_parents, options=options
+        )
+
+    def sssp(self, source: Vertices, *, options: RunOptions | None = None) -> Any:
+        """The smallest sum of weights on a path from the nearest source; NULL where there is none."""
+        return algorithms.sssp(cast("Graph", self), source, options=options)
+
+    def pagerank(
+        self,
+        damping: float = 0.85,
+        num_supersteps: int | None = None,
+        *,
+        tolerance: float | None = None,
+        sources: Sources | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """The share of time at each vertex of a walker who follows edges at random.
+
+        20 supersteps, or until the changes of one add up to less than `tolerance` (at most 100).
+        With `sources` (ids, or ids with weights) jumps go there only.
+        """
+        return algorithms.pagerank(
+            cast("Graph", self),
+            damping,
+            num_supersteps,
+            tolerance=tolerance,
+            sources=sources,
+            options=options,
+        )
+
+    def components(self, *, options: RunOptions | None = None) -> Any:
+        """The smallest id in the weakly connected component of each vertex."""
+        return algorithms.components(cast("Graph", self), options=options)
+
+    def strong_components(self, *, options: RunOptions | None = None) -> Any:
+        """The smallest id in the strongly connected component of each vertex."""
+        return algorithms.strong_components(cast("Graph", self), options=options)
+
+    def communities(self, num_supersteps: int = 10, *, options: RunOptions | None = None) -> Any:
+        """Labels, which are ids, after so many supersteps of label propagation by LDBC's rule."""
+        return algorithms.communities(cast("Graph", self), num_supersteps, options=options)
+
+    def clustering(self, *, options: RunOptions | None = None) -> Any:
+        """Local clustering coefficients by LDBC's rule."""
+        return algorithms.clustering(cast("Graph", self), options=options)
+
+    def triangles(self, *, options: RunOptions | None = None) -> Any:
+        """How many triangles each vertex is part of."""
+        return algorithms.triangles(cast("Graph", self), options=options)
+
+    def num_triangles(self, *, options: RunOptions | None = None) -> int:
+        """How many triangles there are."""
+        return algorithms.num_triangles(cast("Graph", self), options=options)
+
+    def cores(self, *, options: RunOptions | None = None) -> Any:
+        """The core number of each vertex."""
+        return algorithms.cores(cast("Graph", self), options=options)
+
+    def degree_statistics(self) -> dict[str, Any]:
+        """How degrees are spread; isolated vertices, loops, duplicates."""
+        return algorithms.degree_statistics(cast("Graph", self))

@@ -1,0 +1,62 @@
+"""PageRank: where a walker is who follows edges at random, and sometimes jumps.
+
+A walker without an edge to follow jumps. Jumps go anywhere, or, personalised, to the sources.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from talka.errors import InvalidValueError
+from talka.graph.algorithms.restart import Sources, restart_shares
+from talka.graph.program import Aggregate, EdgeProgram
+from talka.graph.running import RunOptions, run_program
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+def pagerank(
+    graph: "Graph",
+    damping: float = 0.85,
+    num_supersteps: int | None = None,
+    *,
+    tolerance: float | None = None,
+    sources: Sources | None = None,
+    options: RunOptions | None = None,
+) -> Any:
+    """The share of time at each vertex, which add up to 1. Weights of edges do not count.
+
+    `damping` is how often an edge is followed. Takes 20 supersteps, or, until their changes add up
+    to less than `tolerance`, at most 100. Jumps go to `sources`: ids, or ids with weights.
+    """
+    if not 0 <= damping <= 1:
+        raise InvalidValueError("damping", damping, "a number from 0 to 1")
+    if tolerance is not None and not tolerance > 0:
+        raise InvalidValueError("tolerance", tolerance, "a number above 0")
+    if num_supersteps is None:
+        num_supersteps = 20 if tolerance is None else 100
+    sinks = Aggregate(lambda value, out_degree: value if out_degree == 0 else 0.0)
+    change = Aggregate(lambda value, old: abs(value - old))
+    program = EdgeProgram(
+        initial=_anywhere if sources is None else lambda restart: restart,
+        message=lambda value, out_degree: value / out_degree,
+        combine="sum",
+        update=_jump_anywhere if sources is None else _jump_to_sources,
+        aggregates={"sinks": sinks} if tolerance is None else {"sinks": sinks, "change": change},
+        attributes={} if sources is None else {"restart": restart_shares(graph, sources)},
+        parameters={"damping": damping},
+        until=None if tolerance is None else lambda totals: totals["change"] < tolerance,
+        num_supersteps=num_supersteps,
+    )
+    return graph.table(run_program(graph, program, options or RunOptions()).values)
+
+
+def _anywhere(num_vertices: int) -> float:
+    return 1 / num_vertices
+
+
+def _jump_anywhere(combined: float, sinks: float, num_vertices: int, damping: float) -> float:
+    return (1 - damping) / num_vertices + damping * (combined + sinks / num_vertices)
+
+
+def _jump_to_sources(combined: float, sinks: float, restart: float, damping: float) -> float:
+    return restart * (1 - damping + damping * sinks) + damping * combined

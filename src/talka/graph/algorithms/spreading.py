@@ -1,0 +1,37 @@
+"""Values of own vertices for whoever has them as neighbours: one for each mirror, however many edges.
+
+A message goes to a vertex. Here it is meant for a partition, so all that one says to another goes to
+the first vertex that both know. For undirected graphs, where knowing is mutual.
+"""
+
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.graph.step import Step
+
+MESSAGE: Final = np.dtype([("vertex", np.uint32), ("value", np.uint32)])
+
+
+def spread(step: Step, values: NDArray[np.uint32]) -> None:
+    """Tell every partition the values of own vertices that it keeps as mirrors."""
+    part = step.part
+    for q, (start, stop) in enumerate(pairwise(part.receive_place_offsets)):
+        if start < stop:
+            places = part.receive_places[start:stop]
+            messages = np.empty(len(places), MESSAGE)
+            messages["vertex"], messages["value"] = part.own[places], values[places]
+            receiver = part.target_mirrors[part.target_mirror_offsets[q]]
+            step.send(np.full(len(places), receiver), messages)
+
+
+def gathered(step: Step, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Own values, and what was told of mirrors: an entry for each target slot."""
+    mirrors, messages = step.part.target_mirrors, step.inbox.messages
+    ascending = np.argsort(mirrors)
+    places = ascending[np.searchsorted(mirrors, messages["vertex"], sorter=ascending)]
+    of_mirrors = np.empty(len(mirrors), np.uint32)
+    of_mirrors[places] = messages["value"]
+    return np.concatenate([values, of_mirrors])

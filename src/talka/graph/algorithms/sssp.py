@@ -1,0 +1,58 @@
+"""Shortest paths from one source: vertices whose distance has shrunk tell their targets.
+
+Partitions go on alone until they have no more to tell themselves: the order of messages does not
+change a smallest sum.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from talka.errors import InvalidValueError
+from talka.graph.algorithms.answers import Vertices, numbers_of
+from talka.graph.program import EdgeProgram
+from talka.graph.running import RunOptions, run_program
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+def sssp(graph: "Graph", source: Vertices, *, options: RunOptions | None = None) -> Any:
+    """The smallest sum of weights on a path from the nearest source; NULL where there is no path.
+
+    Edges without weights count 1 each.
+    """
+    _check_weights(graph)
+    start = np.full(graph.num_vertices, np.inf)
+    start[numbers_of(graph, source, "source")] = 0
+    program = EdgeProgram(
+        initial=lambda start: start,
+        message=_weighted if graph.is_weighted else _unweighted,
+        combine="min",
+        update=lambda value, combined: min(value, combined),
+        active=lambda old, value: value < old,
+        starts=lambda value: value == 0,
+        attributes={"start": start},
+        asynchronous_ok=True,
+    )
+    distances = run_program(graph, program, options or RunOptions()).values
+    return graph.table(distances, np.isfinite(distances))
+
+
+def _weighted(value: float, weight: float) -> float:
+    return value + weight
+
+
+def _unweighted(value: float) -> float:
+    return value + 1.0
+
+
+def _check_weights(graph: "Graph") -> None:
+    weights = graph.out.weights
+    if weights is None or len(weights) == 0 or weights.min() >= 0:
+        return
+    entry = int(np.argmin(weights))
+    source = graph.vertex_of(int(np.searchsorted(graph.out.offsets, entry, side="right")) - 1)
+    target = graph.vertex_of(int(graph.out.columns[entry]))
+    name = f"the weight of the edge from {source!r} to {target!r}"
+    raise InvalidValueError(name, float(weights[entry]), "0 or more for shortest paths")

@@ -1,0 +1,41 @@
+"""Triangles at each vertex, and in all."""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from talka.graph.algorithms.closing import Closing
+from talka.graph.kernels.triangles import triangles as closed
+from talka.graph.running import Outcome, RunOptions, run_program
+from talka.graph.step import Step
+from talka.graph.vertex_program import VertexProgram
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+def triangles(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+    """How many triangles each vertex is part of; directions, copies and loops do not count."""
+    return graph.table(_counted(graph, options).values)
+
+
+def num_triangles(graph: "Graph", *, options: RunOptions | None = None) -> int:
+    """How many triangles there are."""
+    return int(_counted(graph, options).values.sum()) // 3
+
+
+def _counted(graph: "Graph", options: RunOptions | None) -> Outcome:
+    options = options or RunOptions()
+    alone = options.num_partitions == 1
+    program = Triangles() if alone else Closing(by_direction=False)
+    return run_program(graph, program, options)
+
+
+class Triangles(VertexProgram):
+    """In one piece; `Closing` in several."""
+
+    columns: ClassVar = {"value": np.int64}
+
+    def compute(self, step: Step) -> None:
+        step["value"] = closed(step.part.out, step.part.into, step.num_threads)
+        step.vote_to_halt()
