@@ -256,6 +256,8 @@ class EdgeSuperstep:
         num_edges = int(
             (out.offsets[state.frontier + 1] - out.offsets[state.frontier]).sum(dtype=np.int64)
         )
+        if num_edges == 0:
+            return True  # nobody hears anything; to pull would say so to every vertex
         if PUSH_COST * num_edges >= into.num_entries:
             return False
         if not self.plan.has_settled:
