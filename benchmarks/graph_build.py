@@ -22,7 +22,7 @@ from talka.graph.graph import Graph
 
 PRESETS = {
     "smoke": {"scale": 14, "strings": 11, "repeats": 3, "igraph": True},
-    "full": {"scale": 20, "strings": 16, "repeats": 5, "igraph": False},
+    "full": {"scale": 20, "strings": 16, "repeats": 3, "igraph": False},
 }
 MEASURE_PEAK = """
 import numpy as np

@@ -37,7 +37,7 @@ class Graph(Methods):
     >>> graph
     Graph(3 vertices, 3 edges, directed)
     >>> [graph.vertex_of(number) for number in graph.out.columns[: graph.out.offsets[1]]]
-    [30, 20]
+    [20, 30]
     """
 
     out: Csr
