@@ -1,7 +1,7 @@
 """Run a program over a graph: cut, place, compile, go; the values come back by vertex number."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +115,8 @@ def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions)
     with _engine(options, events) as engine:
         placed = place(engine, parts, arrays, python=not options.compiled)
         stepper = EdgeStepper(plan, placed, is_vertex_cut=how == "vertex_cut")
-        ended = _supersteps(graph, engine, stepper, rules, options, events, repr(plan)).run()
+        said = [plan, *program.attributes.values()]
+        ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
         release(engine, placed)
     values = np.empty(graph.num_vertices, plan.value_type)
     for part, (own, _) in zip(parts, ended.states, strict=True):
@@ -140,7 +141,7 @@ def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOpti
     with _engine(options, events) as engine:
         with events.phase("graph/cut"):
             stepper = VertexStepper(engine, program, graph, options.num_partitions, how)
-        said = f"{type(program).__module__}.{type(program).__qualname__} {vars(program)}"
+        said = [type(program).__module__, type(program).__qualname__, vars(program)]
         ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
         stepper.close()
     after = stepper.graph
@@ -158,10 +159,9 @@ def _supersteps(
     rules: Rules,
     options: RunOptions,
     events: Stream,
-    said: str,
+    said: Sequence[Any],
 ) -> Supersteps:
     """`said` tells this program from others, for checkpoints."""
-    identity = repr([graph.fingerprint(), said, options.num_partitions, options.partitioning])
     return Supersteps(
         engine,
         stepper,
@@ -171,12 +171,21 @@ def _supersteps(
         events=events,
         checkpoints=Checkpoints(
             options.checkpoint_dir,
-            hashlib.sha256(identity.encode()).hexdigest(),
+            "" if options.checkpoint_dir is None else _identity(graph, options, said),
             every=options.checkpoint_every,
             resume=options.resume,
             is_needed=options.num_partitions > 1 or options.checkpoint_dir is not None,
         ),
     )
+
+
+def _identity(graph: "Graph", options: RunOptions, said: Sequence[Any]) -> str:
+    """What a checkpoint belongs to. Hashing takes a while, so only where one is written."""
+    hashed = hashlib.sha256(graph.fingerprint().encode())
+    for one in (options.num_partitions, options.partitioning, *said):
+        array = isinstance(one, np.ndarray)
+        hashed.update(np.ascontiguousarray(one).data if array else repr(one).encode())
+    return hashed.hexdigest()
 
 
 @contextmanager

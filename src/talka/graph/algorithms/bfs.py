@@ -5,6 +5,7 @@ of them: so the engine may stop looking at the first (direction-optimising; Beam
 Patterson, SC 2012).
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def bfs(
     if not with_parents:
         return table
     has_parent = (levels > 0) & (levels < _FAR)
-    parents = _parents(graph, levels, options)
+    parents = _parents(graph, levels, replace(options, checkpoint_dir=None, resume=False))
     ranks = graph.ids.ranks[np.where(has_parent, parents, 0)]
     return table.append_column("parent", ids_at(graph, ranks, has_parent))
 
