@@ -16,7 +16,9 @@ from types import FrameType, ModuleType
 from talka import __version__
 from talka.errors import TalkaError
 
-COMMANDS = ("demo", "embed", "similar", "analogy", "evaluate", "explain", "lab", "probe", "report")
+COMMANDS = (
+    "demo", "embed", "similar", "analogy", "evaluate", "graph", "explain", "lab", "probe", "report",
+)  # fmt: skip
 EXIT_CODES = """\
 exit codes:
   0    the job is done

@@ -62,7 +62,14 @@ def _superstep(event: SuperstepDone, number: int, num_again: int) -> Superstep:
 
 
 def _mean(few: Sequence[Superstep]) -> Superstep:
-    *columns, ways, again = zip(*few, strict=True)
-    walked = set(ways) - {"other"}
-    way = walked.pop() if len(walked) == 1 else "both" if walked else "other"
-    return Superstep(*(fmean(column) for column in columns), way, sum(again))
+    walked = {one.way for one in few} - {"other"}
+    return Superstep(
+        number=fmean(one.number for one in few),
+        num_active=fmean(one.num_active for one in few),
+        num_messages=fmean(one.num_messages for one in few),
+        sent_bytes=fmean(one.sent_bytes for one in few),
+        edges=fmean(one.edges for one in few),
+        seconds=fmean(one.seconds for one in few),
+        way=walked.pop() if len(walked) == 1 else "both" if walked else "other",
+        num_again=sum(one.num_again for one in few),
+    )

@@ -1,0 +1,6 @@
+"""Edges in a file to an answer for every vertex: `talka graph`."""
+
+from talka.jobs.graph.config import Arguments, GraphConfig, Input, Placement
+from talka.jobs.graph.job import GraphJob
+
+__all__ = ["Arguments", "GraphConfig", "GraphJob", "Input", "Placement"]

@@ -1,0 +1,103 @@
+"""All that `talka graph` can be told, checked at birth."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from talka.errors import InvalidValueError, UnknownNameError
+from talka.graph.algorithms import ALGORITHMS
+from talka.graph.partitioning import MAX_PARTITIONS, WAYS
+from talka.graph.reading.detect import READERS, FileFormat
+from talka.jobs.graph.engines import check_engine
+
+_TAKES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "bfs": ("source",),
+        "sssp": ("source",),
+        "pagerank": ("source", "damping", "supersteps", "tolerance"),
+        "communities": ("supersteps",),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Input:
+    """A file of edges, and how it becomes a graph."""
+
+    edges: str
+    file_format: FileFormat = "auto"
+    undirected: bool = False
+    drop_duplicates: bool = False
+    drop_loops: bool = False
+
+    def __post_init__(self) -> None:
+        if self.file_format != "auto" and self.file_format not in READERS:
+            raise UnknownNameError("format of edges", self.file_format, ("auto", *READERS))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arguments:
+    """What some algorithms take; None or empty: what the algorithm itself takes then."""
+
+    source: tuple[str, ...] = ()
+    damping: float | None = None
+    supersteps: int | None = None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.supersteps is not None and self.supersteps < 0:
+            raise InvalidValueError("supersteps", self.supersteps, "0 or more")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """In how many pieces, and where."""
+
+    partitions: int = 1
+    partitioning: str = "ranges"
+    engine: str = "embedded"
+    checkpoint_every: int | None = None
+    """Supersteps between checkpoints; from their cost unless given."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.partitions <= MAX_PARTITIONS:
+            allowed = f"a whole number from 1 to {MAX_PARTITIONS}"
+            raise InvalidValueError("partitions", self.partitions, allowed)
+        if self.partitioning not in WAYS:
+            raise UnknownNameError("way to cut a graph", self.partitioning, tuple(WAYS))
+        if self.checkpoint_every is not None and self.checkpoint_every < 1:
+            allowed = "a whole number of at least 1"
+            raise InvalidValueError("checkpoint_every", self.checkpoint_every, allowed)
+        check_engine(self.engine)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphConfig:
+    algorithm: str
+    input: Input
+    arguments: Arguments = field(default_factory=Arguments)
+    placement: Placement = field(default_factory=Placement)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise UnknownNameError("algorithm", self.algorithm, tuple(ALGORITHMS))
+        takes = _TAKES.get(self.algorithm, ())
+        for name, value in dataclasses.asdict(self.arguments).items():
+            if value not in (None, ()) and name not in takes:
+                who = [other for other in _TAKES if name in _TAKES[other]]
+                raise InvalidValueError(name, value, f"left out: it is for {', '.join(who)}")
+        if ALGORITHMS[self.algorithm].needs_source and not self.arguments.source:
+            raise InvalidValueError(
+                "source", None, f"given for {self.algorithm}: the id of a vertex"
+            )
+
+    def resolved(self) -> dict[str, Any]:
+        """Plain values, by the names of the command line."""
+        return {
+            "algorithm": self.algorithm,
+            **dataclasses.asdict(self.input),
+            **dataclasses.asdict(self.arguments),
+            **dataclasses.asdict(self.placement),
+        }
