@@ -63,7 +63,7 @@ def _return(colours: NDArray[np.uint32]) -> EdgeProgram:
         active=lambda old, value: value > old,
         starts=lambda value: value == 1,
         value_type=np.uint8,
-        message_type=np.uint32,
+        message_type=np.int64,  # the smallest of a type says nothing, and 0 is a colour
         attributes={"colour": colours},
         asynchronous_ok=True,
     )

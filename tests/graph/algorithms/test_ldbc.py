@@ -1,0 +1,28 @@
+"""All validation graphs of LDBC Graphalytics, however they are cut, on both engines."""
+
+import pytest
+
+from tests.graph.algorithms.graphs import ALL_CUTS, EDGE_CUTS, options_for
+from tests.graph.algorithms.ldbc import VALIDATIONS
+
+EDGE_PROGRAMS = ("bfs", "pr", "sssp")
+
+
+def named(validation):
+    return f"{validation.algorithm}-{validation.name}"
+
+
+@pytest.mark.parametrize("validation", VALIDATIONS, ids=named)
+def test_answers_are_those_of_ldbc(embedded, validation):
+    graph = validation.graph()
+    given = validation.parameters()
+    assert graph.num_vertices == int(given["meta.vertices"])
+    assert graph.num_edges == int(given["meta.edges"])
+    for cut in ALL_CUTS if validation.algorithm in EDGE_PROGRAMS else EDGE_CUTS:
+        validation.check(validation.run(graph, options_for(cut, embedded)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("validation", VALIDATIONS, ids=named)
+def test_answers_are_those_of_ldbc_on_ray(on_ray, validation):
+    validation.check(validation.run(validation.graph(), options_for((2, "hash"), on_ray)))
