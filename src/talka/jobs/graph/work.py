@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from talka.errors import OutputError
-from talka.files import write_whole
+from talka.files import unnamed_file, write_whole
 
 _OURS: Final = re.compile(r"plan\.json|\.?superstep-.*|\.plan\.json\..*")
 _FREE: Final = {"engine", "checkpoint_every"}
@@ -96,8 +96,7 @@ class Unfinished:
         folder = self.out.parent
         if not folder.is_dir():
             raise OutputError(str(self.out), "has no folder to be in", f"Make {folder} first.")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        os.close(unnamed_file(folder))  # now, not after an hour of supersteps
         if len(os.fsencode(self.path.name)) > os.pathconf(folder, "PC_NAME_MAX"):
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         if self._resume:
