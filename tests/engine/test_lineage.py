@@ -144,6 +144,40 @@ def test_a_released_output_is_freed_after_its_last_reader():
     assert Free(0) in lineage.finished(1)
 
 
+def test_a_checkpoint_cuts_the_lineage():
+    world = World()
+    first = world.submit([])
+    second = world.submit([first])
+    third = world.submit([second])
+    world.settle()
+    world.release([first])
+    world.inputs[second] = ()
+    assert world.lineage.is_done(world.lineage.producer_of(second))
+    world.obey(world.lineage.replaced(second, []))
+    assert len(world.lineage) == 2, "the first task can be needed no more"
+    world.lose([second, third])
+    world.runs.clear()
+    world.want([third])
+    world.settle()
+    assert world.runs == [second, third]
+
+
+def test_a_checkpoint_may_be_made_of_other_outputs():
+    world = World()
+    first, other = world.submit([]), world.submit([])
+    second = world.submit([first])
+    world.settle()
+    world.inputs[second] = (other,)
+    world.obey(world.lineage.replaced(second, [other]))
+    world.release([other])
+    world.lose([second])
+    world.runs.clear()
+    world.want([second])
+    world.settle()
+    assert world.runs == [other, second]
+    assert first in world.stored
+
+
 def test_tasks_are_forgotten_when_no_descendant_can_need_them():
     lineage = Lineage()
     lineage.submitted(0, [], [0])

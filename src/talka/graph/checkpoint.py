@@ -31,6 +31,8 @@ class Saved(NamedTuple):
     superstep: int
     outputs: Sequence[Sequence[Sequence[Any]]]
     """Of each partition, of each of its tasks."""
+    graph: Sequence[Any] = ()
+    """What the stepper needs to have the graph again, where the program has changed it."""
 
 
 class Checkpoints:
@@ -112,7 +114,10 @@ class Checkpoints:
 def _write(path: Path, identity: str, saved: Saved) -> None:
     blobs: list[Any] = []
     tree = [[[_entry(value, blobs) for value in task] for task in part] for part in saved.outputs]
-    header = msgpack.packb({"identity": identity, "superstep": saved.superstep, "outputs": tree})
+    graph = [_entry(value, blobs) for value in saved.graph]
+    header = msgpack.packb(
+        {"identity": identity, "superstep": saved.superstep, "outputs": tree, "graph": graph}
+    )
     with path.open("wb") as file:
         file.write(_MAGIC)
         file.write(len(header).to_bytes(8, "little"))
@@ -123,11 +128,12 @@ def _write(path: Path, identity: str, saved: Saved) -> None:
 
 
 def _entry(value: Any, blobs: list[Any]) -> tuple[bool, int, int]:
-    """Whether it is an array, its bytes and their checksum."""
-    is_array = isinstance(value, np.ndarray)
-    blob = storage.to_buffer(value) if is_array else storage.pack(value).data
+    """Whether it is a plain value, its bytes and their checksum."""
+    settled = storage.settle(value)
+    is_plain = isinstance(settled, storage.Packed)
+    blob = settled.data if is_plain else storage.to_buffer(settled)
     blobs.append(blob)
-    return is_array, len(blob), zlib.crc32(blob)
+    return is_plain, len(blob), zlib.crc32(blob)
 
 
 def _read(path: Path, identity: str) -> Saved:
@@ -142,20 +148,24 @@ def _read(path: Path, identity: str) -> Saved:
     if header["identity"] != identity:
         problem = "belongs to another graph, program or partitioning; run without --resume"
         raise SavedStateError(str(path), problem)
-    place = start + size
-    outputs: list[list[list[Any]]] = []
-    for part in header["outputs"]:
-        outputs.append([])
-        for task in part:
-            outputs[-1].append([])
-            for is_array, num_bytes, checksum in task:
-                blob = data[place : place + num_bytes]
-                place += num_bytes
-                if len(blob) != num_bytes or zlib.crc32(blob) != checksum:
-                    raise SavedStateError(str(path), "is damaged: its checksum does not hold")
-                outputs[-1][-1].append(
-                    storage.from_buffer(blob)
-                    if is_array
-                    else storage.unpack(storage.Packed(bytes(blob)))
-                )
-    return Saved(header["superstep"], outputs)
+    blobs = _Blobs(path, data, start + size)
+    outputs = [
+        [[blobs.next(*entry) for entry in task] for task in part] for part in header["outputs"]
+    ]
+    return Saved(header["superstep"], outputs, [blobs.next(*entry) for entry in header["graph"]])
+
+
+class _Blobs:
+    """Values one after the other, each checked before it is read."""
+
+    def __init__(self, path: Path, data: memoryview, place: int) -> None:
+        self._path, self._data, self._place = path, data, place
+
+    def next(self, is_plain: bool, num_bytes: int, checksum: int) -> Any:  # noqa: FBT001
+        blob = self._data[self._place : self._place + num_bytes]
+        self._place += num_bytes
+        if len(blob) != num_bytes or zlib.crc32(blob) != checksum:
+            raise SavedStateError(str(self._path), "is damaged: its checksum does not hold")
+        if is_plain:
+            return storage.unpack(storage.Packed(bytes(blob)))
+        return storage.from_buffer(blob)

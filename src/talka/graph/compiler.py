@@ -97,7 +97,7 @@ def _temporary() -> "tempfile.TemporaryDirectory[str]":
 
 def _as_program_error(program: EdgeProgram, error: NumbaError) -> ProgramError:
     """Compile function by function, as the user wrote them, to find the one and its line."""
-    for function in program.functions():
+    for function in program.functions:
         original = _original(program, function.name)
         try:
             numba.njit(original).compile(tuple(_types(program, function)))

@@ -51,6 +51,12 @@ class EdgeStepper:
             return list(turns)
         return [self._second_half(engine, context, turns, i) for i in range(len(turns))]
 
+    def changed_graph(self) -> list[Any]:
+        return []  # edge programs change no graph
+
+    def take_graph(self, saved: Sequence[Any]) -> None:
+        pass
+
     def _second_half(
         self, engine: Engine, context: Context, turns: Sequence[Turn], index: int
     ) -> Turn:

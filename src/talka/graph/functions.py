@@ -102,7 +102,7 @@ def _tree_of(function: types.FunctionType, name: str) -> ast.FunctionDef:
     """The definition without decorators and annotations; a lambda as a definition."""
     try:
         lines, _ = inspect.findsource(function)
-        found = _found(_parsed("".join(lines)), function.__code__)
+        found = _found(_written("".join(lines)), function.__code__)
     except (OSError, TypeError, SyntaxError, StopIteration) as error:
         problem = "its source cannot be found; write it into a file"
         raise ProgramError(name, where_is(function), problem) from error
@@ -120,29 +120,30 @@ def _tree_of(function: types.FunctionType, name: str) -> ast.FunctionDef:
 
 
 @lru_cache(maxsize=32)
-def _parsed(source: str) -> ast.Module:
-    return ast.parse(source)
+def _written(source: str) -> list[ast.FunctionDef | ast.Lambda]:
+    """Every function in a file, outer ones first."""
+    return [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.Lambda)]
 
 
-def _found(module: ast.Module, code: types.CodeType) -> ast.FunctionDef | ast.Lambda:
-    """The piece of a file that was compiled to this code, by where its first instruction stands."""
+def _found(
+    written: list[ast.FunctionDef | ast.Lambda], code: types.CodeType
+) -> ast.FunctionDef | ast.Lambda:
+    """The one that was compiled to this code: a lambda by where its first instruction stands."""
     if code.co_name != "<lambda>":
         return next(
             node
-            for node in ast.walk(module)
+            for node in written
             if isinstance(node, ast.FunctionDef)
             and node.name == code.co_name
             and code.co_firstlineno in [node.lineno, *(d.lineno for d in node.decorator_list)]
         )
-    line, column = next(
-        (place[0], place[2]) for place in code.co_positions() if place[0] and place[2]
-    )
+    place = next((place[0], place[2]) for place in code.co_positions() if place[0] and place[2])
     around = [
         node
-        for node in ast.walk(module)
+        for node in written
         if isinstance(node, ast.Lambda)
-        and (node.body.lineno, node.body.col_offset) <= (line, column)
-        and (line, column) <= (node.body.end_lineno or 0, node.body.end_col_offset or 0)
+        and (node.body.lineno, node.body.col_offset) <= place
+        and place <= (node.body.end_lineno or 0, node.body.end_col_offset or 0)
     ]
     return next(iter(reversed(around)))  # the innermost
 

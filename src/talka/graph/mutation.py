@@ -6,6 +6,7 @@ A wish that is there already, or that names what is not there, changes nothing; 
 same thing are one.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -70,8 +71,8 @@ class Wishes:
         )
 
 
-def mutated(graph: "Graph", tables: list[Any]) -> "Graph":
-    """The graph after all wishes."""
+def mutated(graph: "Graph", tables: list[Any]) -> tuple["Graph", NDArray[np.bool_]]:
+    """The graph after all wishes, and which old numbers were removed (some may be back, as new)."""
     from talka.graph.graph import Graph
 
     wishes = pa.concat_tables([table for table in tables if table.num_rows])
@@ -99,7 +100,28 @@ def mutated(graph: "Graph", tables: list[Any]) -> "Graph":
     all_weights = None
     if weights is not None:
         all_weights = np.concatenate([weights[keep], new_weights.to_numpy()])
-    return Graph.from_edges(tuple(edges), all_weights, graph.directed, vertices=_joined(vertices))
+    after = Graph.from_edges(tuple(edges), all_weights, graph.directed, vertices=_joined(vertices))
+    return after, is_gone
+
+
+def as_arrow(graph: "Graph") -> list[Any]:
+    """Edges by id, and all vertices, for a checkpoint."""
+    sources, targets, weights = _edges_of(graph)
+    names = _names_by_number(graph)
+    columns = {"source": _take(names, sources), "target": _take(names, targets)}
+    if weights is not None:
+        columns["weight"] = pa.array(weights)
+    return [pa.table(columns), names]
+
+
+def from_arrow(saved: Sequence[Any], like: "Graph") -> "Graph":
+    """The graph that `as_arrow` was given; `like` says whether it is directed."""
+    from talka.graph.graph import Graph
+
+    edges, names = saved
+    ends = tuple(_joined([edges[name].combine_chunks()]) for name in ("source", "target"))
+    weights = edges["weight"].to_numpy() if "weight" in edges.column_names else None
+    return Graph.from_edges(ends, weights, like.directed, vertices=_joined([names]))
 
 
 def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:

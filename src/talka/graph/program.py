@@ -116,6 +116,8 @@ class EdgeProgram:
     asynchronous_ok: bool = False
     num_supersteps: int | None = None
     """Ends after so many supersteps; needed where nothing else ends it."""
+    functions: tuple[Function, ...] = field(init=False, repr=False)
+    """All functions that are compiled, as text."""
 
     def __post_init__(self) -> None:
         for name in ("value_type", "message_type"):
@@ -135,15 +137,16 @@ class EdgeProgram:
         if not (self.active or self.until or self.num_supersteps is not None):
             allowed = "given, or `active`, or `until`: else the program never ends"
             raise InvalidValueError("num_supersteps", None, allowed)
+        object.__setattr__(self, "functions", tuple(self._functions()))
         self._check_names()
 
     @property
     def is_weighted(self) -> bool:
         """Whether messages depend on weights."""
-        return "weight" in function_text(self.message, "message").parameters
+        [message] = [function for function in self.functions if function.name == "message"]
+        return "weight" in message.parameters
 
-    def functions(self) -> Iterator[Function]:
-        """All functions that are compiled, as text."""
+    def _functions(self) -> Iterator[Function]:
         for name in _WANTS:
             if (function := getattr(self, name)) is not None:
                 yield function_text(function, name)
@@ -158,7 +161,7 @@ class EdgeProgram:
         for name in own:
             if name in taken or own.count(name) > 1 or not name.isidentifier():
                 raise InvalidValueError("a name of the program", name, "one that is not taken")
-        for function in self.functions():
+        for function in self.functions:
             if function.name == "combine":
                 if len(function.parameters) != 2:
                     raise ProgramError("combine", function.where, "it must take two messages")

@@ -4,7 +4,7 @@ Vertices have other numbers and other owners then; their ids are what stays.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -22,12 +22,20 @@ if TYPE_CHECKING:
 _GONE = -1
 
 
+class Move(NamedTuple):
+    """From one graph to the next."""
+
+    before: "Graph"
+    after: "Graph"
+    is_gone: NDArray[np.bool_]
+    """By old number: removed, and if there is one of that id now, it is another."""
+
+
 def relaid(
     program: VertexProgram,
     saved: Sequence[Sequence[Any]],
-    before: "Graph",
+    move: Move,
     parts: Sequence[Part],
-    after: "Graph",
     cut: Partitioned,
 ) -> list[list[Any]]:
     """Outputs of the last superstep as if it had run on the new partitions.
@@ -35,7 +43,8 @@ def relaid(
     Messages to vertices that are gone are dropped. New vertices have zeros and are active.
     """
     num_columns = len(program.columns)
-    moved_to = _new_numbers(before, after)
+    after = move.after
+    moved_to = _new_numbers(move)
     columns = [np.zeros(after.num_vertices, kind) for kind in program.columns.values()]
     halted = np.zeros(after.num_vertices, np.bool_)
     for part, outputs in zip(parts, saved, strict=True):
@@ -58,14 +67,15 @@ def relaid(
     return relaid
 
 
-def _new_numbers(before: "Graph", after: "Graph") -> NDArray[np.int64]:
+def _new_numbers(move: Move) -> NDArray[np.int64]:
     """The new number of each old one."""
+    before, after = move.before, move.after
     names = after.ids.as_arrow()
     places = pc.index_in(before.ids.as_arrow().cast(names.type), value_set=names)
     found = places.is_valid().to_numpy(zero_copy_only=False)
     by_rank = np.full(before.num_vertices, _GONE, np.int64)
     by_rank[found] = after.ids.numbers[places.drop_null().to_numpy()]
-    return by_rank[before.ids.ranks]
+    return np.where(move.is_gone, _GONE, by_rank[before.ids.ranks])
 
 
 def _under_way(

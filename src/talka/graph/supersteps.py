@@ -85,6 +85,7 @@ class Supersteps:
         self._started_s = time.perf_counter()
         indices = range(self._stepper.num_partitions)
         if (saved := self._checkpoints.last()) is not None:
+            self._stepper.take_graph(saved.graph)
             turns = [self._stepper.restored(self._engine, i, saved.outputs[i]) for i in indices]
             return saved.superstep, turns
         context = self._context(0, {})
@@ -135,7 +136,7 @@ class Supersteps:
             return
         with self._checkpoints.timed():
             tasks = [[self._engine.fetch(list(task)) for task in turn.tasks] for turn in turns]
-            self._checkpoints.save(Saved(superstep, tasks))
+            self._checkpoints.save(Saved(superstep, tasks, self._stepper.changed_graph()))
             cut = [
                 self._engine.replace(task[0], as_saved, *outputs)
                 for turn, saved in zip(turns, tasks, strict=True)

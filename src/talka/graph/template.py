@@ -74,7 +74,10 @@ def compiled(*signature):
 
 
 def inlined(function):
-    return function
+    def called(*given):
+        return function(*[x.item() if isinstance(x, np.generic) else x for x in given])
+
+    return called
 
 ''')
 
@@ -89,7 +92,7 @@ def begin(start, stop, values, $env):
 @compiled(I64, I64, kept(V), kept(U8), made(M), *ENV)
 def contribute(start, stop, values, flags, contributions, $env):
     for v in range(start, stop):
-        if $is_active:
+        if out_degrees[v] > 0 and $is_active:
             contributions[v] = $message
         else:
             contributions[v] = NOTHING
@@ -141,6 +144,8 @@ def push(frontier, offsets, columns, weights, values, combined, seen, touched, $
     num_touched = 0
     for place in range(len(frontier)):
         v = frontier[place]
+        if out_degrees[v] == 0:
+            continue
         $message_once
         for entry in range(offsets[v], offsets[v + 1]):
             row = columns[entry]
@@ -215,7 +220,7 @@ _FIRST_OF = {"sum": "0.0", "min": "math.inf", "max": "-math.inf"}
 
 def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True) -> str:
     """The whole module for one program over graphs with offsets of this type."""
-    functions = {function.name: function for function in program.functions()}
+    functions = {function.name: function for function in program.functions}
     texts = "\n\n".join(function.text for function in functions.values())
     head = (_HEAD if compiled else _PLAIN_HEAD).substitute(
         V=_kind(program.value_type),

@@ -47,6 +47,14 @@ class Stepper(Protocol):
         """The turn whose outputs were saved, task by task."""
         ...
 
+    def changed_graph(self) -> list[Any]:
+        """The graph as a checkpoint keeps it; empty while it is the one that was given."""
+        ...
+
+    def take_graph(self, saved: Sequence[Any]) -> None:
+        """What `changed_graph` gave, before turns are restored."""
+        ...
+
 
 def as_saved(*outputs: Any) -> Any:
     """A task that makes what a checkpoint holds."""

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
 from talka.graph.context import Context
-from talka.graph.mutation import mutated
+from talka.graph.mutation import as_arrow, from_arrow, mutated
 from talka.graph.part import Part
 from talka.graph.partitioning import Partitioned
 from talka.graph.placing import Placed, place, release
-from talka.graph.relaying import relaid
+from talka.graph.relaying import Move, relaid
 from talka.graph.turn import Turn, as_saved
 from talka.graph.vertex_program import VertexProgram
 from talka.graph.vertex_superstep import VertexSuperstep
@@ -28,7 +28,7 @@ class VertexStepper:
         self, engine: Engine, program: VertexProgram, graph: "Graph", num_partitions: int, how: str
     ) -> None:
         self.num_partitions = num_partitions
-        self.graph = graph
+        self.graph = self._given = graph
         self._engine, self._program, self._how = engine, program, how
         self._num_columns = len(program.columns)
         self.cut, self._placed = self._laid_out(graph)
@@ -50,9 +50,9 @@ class VertexStepper:
         saved = [engine.fetch(list(turn.tasks[0])) for turn in turns]
         before, parts = self.graph, self.cut.parts
         release(engine, self._placed)
-        self.graph = mutated(before, tables)
+        self.graph, is_gone = mutated(before, tables)
         self.cut, self._placed = self._laid_out(self.graph)
-        moved = relaid(self._program, saved, before, parts, self.graph, self.cut)
+        moved = relaid(self._program, saved, Move(before, self.graph, is_gone), parts, self.cut)
         engine.release([ref for turn in turns for ref in turn.outputs])
         return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
 
@@ -60,6 +60,15 @@ class VertexStepper:
         [outputs] = saved
         near = self._placed[index].near
         return self._turn(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
+
+    def changed_graph(self) -> list[Any]:
+        return [] if self.graph is self._given else as_arrow(self.graph)
+
+    def take_graph(self, saved: Sequence[Any]) -> None:
+        if saved:
+            release(self._engine, self._placed)
+            self.graph = from_arrow(saved, self._given)
+            self.cut, self._placed = self._laid_out(self.graph)
 
     def close(self) -> None:
         release(self._engine, self._placed)

@@ -1,0 +1,175 @@
+"""Edge programs for tests, and the slow, obvious way to run one: dictionaries and plain calls."""
+
+import inspect
+
+import numpy as np
+from hypothesis import strategies as st
+
+from talka.graph import Aggregate, EdgeProgram, Graph
+
+FAR = 2**31 - 1
+
+
+def pagerank(num_supersteps=5, damping=0.85):
+    return EdgeProgram(
+        initial=lambda num_vertices: 1 / num_vertices,
+        message=lambda value, out_degree: value / out_degree,
+        combine="sum",
+        update=_ranked,
+        aggregates={
+            "lost": Aggregate(lambda value, out_degree: value if out_degree == 0 else 0.0),
+            "change": Aggregate(lambda old, value: abs(value - old), "max"),
+        },
+        parameters={"damping": damping},
+        num_supersteps=num_supersteps,
+    )
+
+
+def _ranked(combined, lost, num_vertices, damping):
+    return (1 - damping) / num_vertices + damping * (combined + lost / num_vertices)
+
+
+def levels(source=0, **given):
+    return EdgeProgram(
+        initial=lambda vertex, source: 0 if vertex == source else FAR,
+        message=lambda value: value + 1,
+        combine="any",
+        update=lambda value, combined: min(value, combined),
+        active=lambda old, value: value < old,
+        starts=lambda value: value == 0,
+        settled=lambda value: value < FAR,
+        value_type=np.int32,
+        parameters={"source": source},
+        **given,
+    )
+
+
+def distances(source=0, **given):
+    return EdgeProgram(
+        initial=lambda vertex, source: 0.0 if vertex == source else np.inf,
+        message=lambda value, weight: value + weight,
+        combine="min",
+        update=lambda value, combined: min(value, combined),
+        active=lambda old, value: value < old,
+        starts=lambda value: value == 0,
+        parameters={"source": source},
+        **given,
+    )
+
+
+def labels(**given):
+    """The smallest number that reaches a vertex."""
+    return EdgeProgram(
+        initial=lambda vertex: vertex,
+        message=lambda value: value,
+        combine="min",
+        update=lambda value, combined: min(value, combined),
+        active=lambda old, value: value < old,
+        value_type=np.uint32,
+        **given,
+    )
+
+
+def pulses():
+    """Sums that come back to nothing, a function that combines, and an end by counting."""
+    return EdgeProgram(
+        initial=lambda vertex: vertex % 5 - 2,
+        message=lambda value, superstep: value if superstep % 2 else -value,
+        combine=lambda a, b: a + b,
+        nothing=0,
+        update=lambda value, combined, in_degree: (value * 3 + combined + in_degree) % 17 - 8,
+        active=lambda old, value: (old + value) % 3 != 0,
+        value_type=np.int64,
+        num_supersteps=6,
+    )
+
+
+PROGRAMS = {
+    "pagerank": pagerank,
+    "levels": levels,
+    "distances": distances,
+    "labels": labels,
+    "pulses": pulses,
+}
+
+
+@st.composite
+def graphs(draw, max_vertices=12, weighted=True):
+    size = draw(st.integers(1, max_vertices))
+    ends = st.integers(0, size - 1)
+    pairs = draw(st.lists(st.tuples(ends, ends), max_size=40))
+    directed = draw(st.booleans())
+    sources = np.array([a for a, _ in pairs], np.int64)
+    targets = np.array([b for _, b in pairs], np.int64)
+    weights = None
+    if weighted:
+        weights = np.array([draw(st.integers(0, 9)) for _ in pairs], np.float64)
+    return Graph.from_edges((sources, targets), weights, directed, vertices=np.arange(size))
+
+
+def interpret(graph, program):
+    """Values by number, one vertex and one message at a time."""
+    size = graph.num_vertices
+    out_degrees, in_degrees = graph.out.degrees(), graph.into.degrees()
+    nothing = 0 if program.nothing is None else program.nothing
+    combine = {"sum": lambda a, b: a + b, "min": min, "max": max, "any": lambda a, b: a}
+    combine = program.combine if callable(program.combine) else combine[program.combine]
+    env = {"num_vertices": size, **program.parameters}
+
+    def call(function, vertex, **local):
+        known = {
+            "vertex": vertex,
+            "out_degree": int(out_degrees[vertex]),
+            "in_degree": int(in_degrees[vertex]),
+            **env,
+            **local,
+        }
+        return function(*(known[name] for name in inspect.signature(function).parameters))
+
+    values = [call(program.initial, v) for v in range(size)]
+    speakers = [
+        v for v in range(size) if program.starts is None or call(program.starts, v, value=values[v])
+    ]
+    before, superstep = list(values), 0
+    while True:
+        totals = {
+            name: _TOTALS[one.combine](
+                [call(one.function, v, value=values[v], old=before[v]) for v in range(size)]
+            )
+            for name, one in program.aggregates.items()
+        }
+        if superstep == program.num_supersteps:
+            return values
+        inbox = {}
+        for v in speakers:
+            for entry in range(graph.out.offsets[v], graph.out.offsets[v + 1]):
+                target = int(graph.out.columns[entry])
+                weight = None if graph.out.weights is None else float(graph.out.weights[entry])
+                said = call(program.message, v, value=values[v], weight=weight, superstep=superstep)
+                inbox[target] = combine(inbox[target], said) if target in inbox else said
+        if program.active:
+            inbox = {
+                v: said
+                for v, said in inbox.items()
+                if said != nothing or program.combine in ("min", "any")
+            }
+            inbox = {
+                v: s
+                for v, s in inbox.items()
+                if not (program.settled and call(program.settled, v, value=values[v]))
+            }
+            if not inbox:
+                return values
+        superstep += 1
+        before, values, speakers = values, list(values), []
+        for v in range(size) if program.active is None else inbox:
+            values[v] = call(
+                program.update, v, value=before[v], combined=inbox.get(v, nothing),
+                superstep=superstep, **totals,
+            )  # fmt: skip
+            if program.active is None or call(program.active, v, old=before[v], value=values[v]):
+                speakers.append(v)
+        speakers.sort()
+
+
+_TOTALS = {"sum": sum, "max": max, "min": min}

@@ -1,0 +1,252 @@
+"""Edge programs against a slow interpreter: every way to cut, to go along edges, to run."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from talka.engine import Embedded
+from talka.errors import InvalidValueError, NeverHaltsError, ProgramError
+from talka.graph import Aggregate, EdgeProgram, Graph, RunOptions, edge_superstep, run_program
+from tests.graph.programs import (
+    PROGRAMS,
+    distances,
+    graphs,
+    interpret,
+    labels,
+    levels,
+    pagerank,
+)
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Embedded(threads=2, processes=1) as engine:
+        yield engine
+
+
+def assert_same(program, found, expected):
+    if np.dtype(program.value_type).kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    else:
+        assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("push_cost", [0, 4, 10**9], ids=["push", "either", "pull"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_does_what_its_functions_say(name, push_cost, engine, monkeypatch):
+    monkeypatch.setattr(edge_superstep, "PUSH_COST", push_cost)
+    program = PROGRAMS[name]()
+
+    @settings(max_examples=25, deadline=None)
+    @given(graphs(), st.integers(1, 5), st.sampled_from(["ranges", "hash", "vertex_cut"]))
+    def holds(graph, num_partitions, how):
+        options = RunOptions(engine=engine, num_partitions=num_partitions, partitioning=how)
+        outcome = run_program(graph, program, options)
+        assert_same(program, outcome.values, interpret(graph, program))
+
+    holds()
+
+
+@pytest.mark.parametrize("make", [distances, labels], ids=["distances", "labels"])
+@settings(max_examples=40, deadline=None)
+@given(graph=graphs(), num_partitions=st.integers(2, 4))
+def test_rounds_of_a_partition_alone_end_at_the_same_values(engine, make, graph, num_partitions):
+    options = RunOptions(engine=engine, num_partitions=num_partitions)
+    alone = run_program(graph, make(asynchronous_ok=True), options)
+    together = run_program(graph, make(), options)
+    assert alone.values.tolist() == together.values.tolist()
+    assert len(alone.supersteps) <= len(together.supersteps)
+
+
+def test_rounds_of_a_partition_alone_save_supersteps(engine):
+    path = np.arange(400)
+    graph = Graph.from_edges((path[:-1], path[1:]))
+    options = RunOptions(engine=engine, num_partitions=2, partitioning="ranges")
+    alone = run_program(graph, labels(asynchronous_ok=True), options)
+    together = run_program(graph, labels(), options)
+    assert len(alone.supersteps) < len(together.supersteps) / 4
+    assert alone.values.tolist() == together.values.tolist()
+
+
+def test_values_do_not_depend_on_threads_and_partitions(engine, monkeypatch):
+    generator = np.random.default_rng(1)
+    graph = Graph.from_edges(tuple(generator.integers(0, 20_000, (2, 100_000))))
+    found = []
+    for num_threads in (1, 2, 3):
+        monkeypatch.setattr("talka.graph.running.num_cores", lambda n=num_threads: n)
+        outcome = run_program(graph, pagerank(), RunOptions(engine=engine))
+        found.append((outcome.values.tobytes(), outcome.aggregates))
+    assert found[0] == found[1] == found[2]
+
+
+def test_plain_python_gives_the_same_bits(engine):
+    generator = np.random.default_rng(2)
+    graph = Graph.from_edges(tuple(generator.integers(0, 60, (2, 200))), np.ones(200))
+    for make in PROGRAMS.values():
+        plain = RunOptions(engine=engine, num_partitions=2, compiled=False)
+        compiled = RunOptions(engine=engine, num_partitions=2)
+        assert (
+            run_program(graph, make(), plain).values.tobytes()
+            == run_program(graph, make(), compiled).values.tobytes()
+        )
+
+
+def test_push_or_pull_is_chosen_from_counts(engine):
+    generator = np.random.default_rng(3)
+    graph = Graph.from_edges(tuple(generator.integers(0, 3_000, (2, 60_000))))
+    done = run_program(graph, levels(), RunOptions(engine=engine)).supersteps
+    assert (done[0].pushed, done[0].pulled) == (1, 0)
+    assert any(one.pulled for one in done)
+
+
+def test_what_leaves_a_partition_is_combined(engine):
+    hub = Graph.from_edges((np.arange(1, 1001), np.zeros(1000, np.int64)))
+    done = run_program(hub, pagerank(2), RunOptions(engine=engine, num_partitions=4)).supersteps
+    assert done[0].num_messages == 3  # one from each partition that is not the hub's own
+    assert done[0].sent_bytes == 3 * 8
+
+
+def test_every_vertex_speaks_and_bytes_are_as_the_cut_says(engine):
+    generator = np.random.default_rng(4)
+    graph = Graph.from_edges(tuple(generator.integers(0, 500, (2, 5_000))))
+    for how in ("ranges", "hash", "vertex_cut"):
+        options = RunOptions(engine=engine, num_partitions=5, partitioning=how)
+        done = run_program(graph, pagerank(3), options).supersteps
+        predicted = graph.cut(5, how).report.superstep_bytes
+        assert [one.sent_bytes for one in done] == [predicted, predicted, predicted, 0]
+
+
+def test_until_ends_a_program(engine):
+    generator = np.random.default_rng(5)
+    graph = Graph.from_edges(tuple(generator.integers(0, 100, (2, 1_000))))
+    ends = dataclasses.replace(pagerank(1_000), until=lambda totals: totals["change"] < 1e-8)
+    outcome = run_program(graph, ends, RunOptions(engine=engine))
+    assert outcome.aggregates["change"] < 1e-8
+    assert 3 < len(outcome.supersteps) < 100
+
+
+def test_a_program_that_never_halts_says_what_was_active(engine):
+    def swing(value, combined):
+        return 1 - value
+
+    program = EdgeProgram(
+        initial=lambda vertex: 0,
+        message=lambda value: 1,
+        combine="max",
+        update=swing,
+        active=lambda old, value: True,
+    )
+    graph = Graph.from_edges(([1, 2, 3], [2, 3, 1]))
+    with pytest.raises(NeverHaltsError, match="after 7 supersteps 3 vertices were still active"):
+        run_program(graph, program, RunOptions(engine=engine, max_supersteps=7))
+
+
+@pytest.mark.parametrize("num_partitions", [1, 3])
+def test_graphs_without_edges_or_vertices(engine, num_partitions):
+    options = RunOptions(engine=engine, num_partitions=num_partitions)
+    nobody = Graph.from_edges(([], []))
+    alone = Graph.from_edges(([], []), vertices=[7])
+    assert run_program(nobody, pagerank(), options).values.tolist() == []
+    assert run_program(alone, pagerank(), options).values.tolist() == [pytest.approx(1)]
+    assert run_program(alone, labels(), options).values.tolist() == [0]
+
+
+def test_functions_may_use_constants_modules_and_each_other():
+    import math
+
+    factor = 3
+
+    def helper(x):
+        return math.sqrt(x) * factor
+
+    program = EdgeProgram(
+        initial=lambda vertex: vertex + 1.0,
+        message=lambda value: helper(value),
+        combine="sum",
+        update=lambda combined: np.floor(combined),
+        num_supersteps=1,
+    )
+    graph = Graph.from_edges(([0, 1], [1, 2]))
+    assert run_program(graph, program, RunOptions()).values.tolist() == interpret(graph, program)
+
+
+def test_two_lambdas_on_one_line_are_told_apart():
+    program = EdgeProgram(initial=lambda vertex: vertex, message=lambda value: value * 2, combine="sum", update=lambda combined: combined, num_supersteps=1)  # fmt: skip
+    graph = Graph.from_edges(([0, 1], [1, 2]))
+    assert run_program(graph, program, RunOptions()).values.tolist() == interpret(graph, program)
+
+
+class TestErrors:
+    def test_a_function_that_numba_cannot_compile_is_named_with_its_line(self):
+        def broken(value, combined):
+            found = [value]
+            return found.nonsense + combined
+
+        program = EdgeProgram(
+            initial=lambda vertex: 0,
+            message=lambda value: value,
+            combine="sum",
+            update=broken,
+            num_supersteps=1,
+        )
+        line = broken.__code__.co_firstlineno + 2
+        graph = Graph.from_edges(([0], [1]))
+        with pytest.raises(ProgramError, match=rf"`update` \(.*:{line}\).*nonsense") as caught:
+            run_program(graph, program, RunOptions())
+        assert "\n" not in str(caught.value)
+
+    def test_a_name_that_nobody_knows(self):
+        with pytest.raises(ProgramError, match="`message`.*'wait'; known are"):
+            levels_like(message=lambda wait: wait)
+
+    def test_something_that_is_no_number(self):
+        text = "far"
+        with pytest.raises(ProgramError, match="refers to text, str"):
+            levels_like(message=lambda value: len(text) + value)
+
+    def test_a_function_that_calls_itself(self):
+        with pytest.raises(ProgramError, match="calls itself"):
+            levels_like(message=_endless)
+
+    def test_a_combine_that_is_none(self):
+        with pytest.raises(InvalidValueError, match="combine is 'mean', but must be one of sum"):
+            levels_like(combine="mean")
+        with pytest.raises(InvalidValueError, match="nothing"):
+            levels_like(combine=lambda a, b: a * b)
+
+    def test_nothing_that_ends_it(self):
+        with pytest.raises(InvalidValueError, match="never ends"):
+            levels_like(num_supersteps=None)
+
+    def test_names_that_are_taken(self):
+        with pytest.raises(InvalidValueError, match="'value'"):
+            levels_like(parameters={"value": 1})
+        with pytest.raises(InvalidValueError, match="'x'"):
+            levels_like(parameters={"x": 1}, aggregates={"x": Aggregate(lambda value: value)})
+
+    def test_attributes_of_another_length(self):
+        program = levels_like(attributes={"heights": np.ones(3)})
+        with pytest.raises(InvalidValueError, match="2 vertices"):
+            run_program(Graph.from_edges(([0], [1])), program, RunOptions())
+
+    def test_weights_that_are_not_there(self):
+        with pytest.raises(InvalidValueError, match="weights"):
+            run_program(Graph.from_edges(([0], [1])), distances(), RunOptions())
+
+
+def _endless(value):
+    return _endless(value - 1)
+
+
+def levels_like(**given):
+    fields = {
+        "initial": lambda vertex: 0,
+        "message": lambda value: value,
+        "combine": "sum",
+        "update": lambda combined: combined,
+        "num_supersteps": 1,
+    }
+    return EdgeProgram(**{**fields, **given})
