@@ -1,0 +1,251 @@
+"""The job behind `talka graph`: its plan against counting by hand, its folder, its engines."""
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from talka.errors import InvalidValueError, OutputError, UnknownNameError
+from talka.events import Measured, Predicted, Stream, SuperstepDone
+from talka.graph import Graph
+from talka.graph.algorithms import ALGORITHMS
+from talka.jobs.graph import Arguments, GraphConfig, GraphJob, Input, Placement
+from talka.jobs.graph import config as config_module
+from talka.jobs.graph.engines import check_engine
+from talka.jobs.graph.plan import plan_of
+from talka.jobs.graph.work import Unfinished
+
+PLAN = {"algorithm": "pagerank", "partitions": 2, "engine": "embedded", "checkpoint_every": None}
+
+
+@pytest.fixture
+def edges(tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_text("".join(f"{n % 40} {(n * 7) % 33}\n" for n in range(300)))
+    return path
+
+
+def config_for(edges, algorithm="pagerank", *, arguments=None, **placement):
+    return GraphConfig(
+        algorithm=algorithm,
+        input=Input(edges=str(edges)),
+        arguments=arguments or Arguments(),
+        placement=Placement(**placement),
+    )
+
+
+def run(job):
+    events, heard = Stream(), []
+    with events.listening(heard.append):
+        return job.run(events), heard
+
+
+class TestPlan:
+    @settings(deadline=None, max_examples=40)
+    @given(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40),
+        st.integers(2, 4),
+        st.sampled_from(["ranges", "hash"]),
+        st.booleans(),
+    )
+    def test_cut_edges_and_mirrors_are_what_counting_finds(self, edges, partitions, how, directed):
+        graph = Graph.from_edges(tuple(zip(*edges, strict=True)), directed=directed)
+        plan = plan_of(graph, config_for("x", partitions=partitions, partitioning=how))
+        owners = graph.cut(partitions, how).owners
+        ends = [tuple(int(graph.number_of(end)) for end in edge) for edge in edges]
+        if not directed:
+            ends += [(v, u) for u, v in ends if u != v]
+        apart = [(u, v) for u, v in ends if owners[u] != owners[v]]
+        assert plan.cut_edges == pytest.approx(len(apart) / len(ends))
+        assert plan.num_mirrors == len({(owners[u], v) for u, v in apart})
+        assert (plan.num_edges, plan.num_vertices) == (len(edges), graph.num_vertices)
+        assert plan.graph_bytes > 0
+        assert plan.edges_per_s > 0
+
+    def test_one_partition_has_no_mirrors(self, edges):
+        job = GraphJob(config_for(edges))
+        plan = job.load(Stream())
+        assert (plan.num_mirrors, plan.cut_edges, plan.balance) == (0, 0.0, 1.0)
+        assert {row.sent_bytes for row in job.explain() if "superstep/" in row.part} == {0.0}
+
+    def test_it_is_said_before_the_file_is_read_how_large_it_is(self, edges):
+        rows = {row.part: row for row in GraphJob(config_for(edges)).explain()}
+        assert list(rows) == ["graph/read", "graph/build"]
+        assert "about 300 edges" in rows["graph/build"].reason
+        assert rows["graph/read"].seconds > 0
+
+    def test_a_packed_file_says_that_nothing_is_known(self, edges):
+        packed = edges.with_suffix(".txt.gz")
+        packed.write_bytes(b"not looked at")
+        assert {row.seconds for row in GraphJob(config_for(packed)).explain()} == {None}
+
+    def test_where_a_frontier_speaks_bytes_are_called_an_estimate(self, edges):
+        arguments = Arguments(source=("1",))
+        job = GraphJob(config_for(edges, "bfs", arguments=arguments, partitions=3))
+        plan = job.load(Stream())
+        row = job.explain()[-1]
+        assert (row.part, row.sent_bytes) == ("graph/supersteps", plan.num_mirrors * 8)
+        assert row.reason.startswith("about: ")
+
+    def test_very_many_supersteps_are_not_all_predicted(self, edges):
+        job = GraphJob(config_for(edges, arguments=Arguments(supersteps=5_000)))
+        job.load(Stream())
+        assert len([row for row in job.explain() if row.part.startswith("superstep/")]) == 100
+
+
+class TestRunning:
+    def test_predictions_and_measurements_meet_on_their_parts(self, edges):
+        job = GraphJob(config_for(edges, partitions=3, partitioning="hash"))
+        result, heard = run(job)
+        predicted = {one.part: one.sent_bytes for one in heard if isinstance(one, Predicted)}
+        measured = {one.part: one.sent_bytes for one in heard if isinstance(one, Measured)}
+        supersteps = [part for part in predicted if part.startswith("superstep/")]
+        assert len(supersteps) == 21
+        assert all(predicted[part] == measured[part] for part in supersteps)
+        assert set(predicted) <= set(measured)
+        assert result["sent_bytes"] == sum(predicted[part] for part in supersteps) > 0
+        assert result["num_rows"] == job.answer.num_rows == 40
+
+    def test_what_was_loaded_for_the_plan_is_not_read_again(self, edges):
+        job = GraphJob(config_for(edges))
+        job.load(Stream())
+        edges.unlink()
+        result, heard = run(job)
+        assert result["num_vertices"] == 40
+        assert not any(isinstance(one, Predicted) for one in heard), "that was said before"
+
+    def test_whoever_watches_hears_every_superstep(self, edges):
+        watched = []
+        result, _ = run(GraphJob(config_for(edges), watch=watched.append))
+        supersteps = [one for one in watched if isinstance(one, SuperstepDone)]
+        assert len(supersteps) == result["num_supersteps"] == 21
+
+    def test_a_file_that_appears_meanwhile_is_not_replaced(self, edges, tmp_path):
+        out = tmp_path / "out.parquet"
+
+        def appear(event):
+            if isinstance(event, SuperstepDone):
+                out.write_text("somebody else's")
+
+        with pytest.raises(OutputError, match="appeared while this ran"):
+            run(GraphJob(config_for(edges), out, watch=appear))
+        assert out.read_text() == "somebody else's"
+        assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", "out.parquet"}
+
+    @pytest.mark.slow
+    def test_ray_gives_the_same_table(self, edges, tmp_path, ray_cluster):
+        here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
+        run(GraphJob(config_for(edges, partitions=3), here))
+        address = f"ray://{ray_cluster.address}"
+        result, heard = run(GraphJob(config_for(edges, partitions=3, engine=address), there))
+        assert pyarrow.parquet.read_table(there) == pyarrow.parquet.read_table(here)
+        predicted = {one.part: one for one in heard if isinstance(one, Predicted)}
+        assert predicted["superstep/0"].seconds is None, "nobody has measured those machines"
+        assert result["sent_bytes"] == 20 * predicted["superstep/0"].sent_bytes
+
+
+class TestConfig:
+    def test_every_algorithm_that_takes_something_exists(self):
+        assert set(config_module._TAKES) <= set(ALGORITHMS)
+        for name, algorithm in ALGORITHMS.items():
+            assert not algorithm.needs_source or "source" in config_module._TAKES[name]
+
+    @pytest.mark.parametrize("name", ["embedded", "ray", "ray://head:6379", "ray://10.0.0.1:1"])
+    def test_engines_that_exist(self, name):
+        check_engine(name)
+
+    @pytest.mark.parametrize("name", ["", "Ray", "ray://", "ray://head", "ray://:1", "http://a:1"])
+    def test_engines_that_do_not(self, name):
+        with pytest.raises(InvalidValueError, match="embedded, ray or ray://HOST:PORT"):
+            check_engine(name)
+
+    def test_names_that_are_wrong(self):
+        with pytest.raises(UnknownNameError):
+            config_for("x", "page")
+        with pytest.raises(UnknownNameError):
+            config_for("x", partitioning="vertexcut")
+        with pytest.raises(InvalidValueError, match="source"):
+            config_for("x", "sssp")
+
+
+class TestUnfinished:
+    """What lies in FILE.unfinished decides what may be done."""
+
+    def left_behind(self, folder, *, plan=PLAN, checkpoint=True):
+        path = folder / "out.csv.unfinished"
+        path.mkdir()
+        if plan is not None:
+            (path / "plan.json").write_text(json.dumps(plan))
+        if checkpoint:
+            (path / "superstep-000000003.checkpoint").write_bytes(b"saved")
+        return path
+
+    def opened(self, folder, plan=PLAN, *, resume=False, force=False):
+        work = Unfinished(folder / "out.csv", plan, resume=resume, force=force)
+        work.open()
+        return work
+
+    def test_a_run_that_saved_nothing_leaves_nothing(self, tmp_path):
+        work = self.opened(tmp_path)
+        assert (work.path / "plan.json").exists()
+        work.close(is_done=False)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("is_done", [True, False])
+    def test_a_checkpoint_stays_until_the_end(self, tmp_path, is_done):
+        work = self.opened(tmp_path)
+        (work.path / "superstep-000000001.checkpoint").touch()
+        work.close(is_done=is_done)
+        assert work.path.exists() is not is_done
+
+    def test_a_run_that_was_killed_before_its_first_checkpoint_is_in_nobodys_way(self, tmp_path):
+        self.left_behind(tmp_path, checkpoint=False)
+        (tmp_path / "out.csv.unfinished" / ".superstep-000000000.checkpoint.x1").touch()
+        work = self.opened(tmp_path)
+        assert os.listdir(work.path) == ["plan.json"]
+        work.close(is_done=True)
+
+    def test_a_checkpoint_is_replaced_by_force_alone(self, tmp_path):
+        self.left_behind(tmp_path)
+        with pytest.raises(OutputError, match="holds an unfinished run"):
+            self.opened(tmp_path)
+        work = self.opened(tmp_path, force=True)
+        assert not work.has_checkpoint
+        work.close(is_done=True)
+
+    def test_somebodys_folder_is_never_replaced(self, tmp_path):
+        path = self.left_behind(tmp_path)
+        (path / "thesis.tex").touch()
+        with pytest.raises(OutputError, match="holds other things"):
+            self.opened(tmp_path, force=True)
+        assert (path / "thesis.tex").exists()
+
+    def test_only_the_same_job_goes_on_wherever_it_runs(self, tmp_path):
+        path = self.left_behind(tmp_path)
+        with pytest.raises(OutputError, match=r"other options \(partitions 2\)"):
+            self.opened(tmp_path, {**PLAN, "partitions": 3}, resume=True)
+        work = self.opened(tmp_path, {**PLAN, "engine": "ray", "checkpoint_every": 5}, resume=True)
+        assert work.has_checkpoint
+        work.close(is_done=False)
+        assert path.exists()
+
+    @pytest.mark.parametrize("plan, checkpoint", [(None, True), (PLAN, False), ([], True)])
+    def test_there_must_be_something_to_go_on_from(self, tmp_path, plan, checkpoint):
+        self.left_behind(tmp_path, plan=plan, checkpoint=checkpoint)
+        with pytest.raises(OutputError, match="holds no checkpoint to go on from"):
+            self.opened(tmp_path, resume=True)
+
+    def test_two_at_once_are_one_too_many(self, tmp_path):
+        first = self.opened(tmp_path)
+        with pytest.raises(OutputError, match="still goes on"):
+            self.opened(tmp_path, force=True)
+        first.close(is_done=True)
+        self.opened(tmp_path).close(is_done=True)
+
+    def test_what_is_no_ordinary_file_is_left_alone(self):
+        with pytest.raises(OutputError, match="is no ordinary file"):
+            Unfinished(Path("/dev/null"), PLAN, resume=False, force=True)
