@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.errors import InvalidValueError, OutputError, UnknownNameError
+from talka.errors import InvalidValueError, OutputError, SavedStateError, UnknownNameError
 from talka.events import Measured, Predicted, Stream, SuperstepDone
 from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
@@ -146,6 +146,74 @@ class TestRunning:
         predicted = {one.part: one for one in heard if isinstance(one, Predicted)}
         assert predicted["superstep/0"].seconds is None, "nobody has measured those machines"
         assert result["sent_bytes"] == 20 * predicted["superstep/0"].sent_bytes
+
+
+class StopError(Exception):
+    pass
+
+
+def stopped_at(superstep):
+    """Ends a run there as Ctrl+C does, from outside of the program."""
+
+    def watch(event):
+        if isinstance(event, SuperstepDone) and event.superstep == superstep:
+            raise StopError
+
+    return watch
+
+
+class TestResuming:
+    def job(self, edges, out, algorithm, **options):
+        source = ("1",) if ALGORITHMS[algorithm].needs_source else ()
+        arguments = Arguments(source=source)
+        placement = {"partitions": 3, "checkpoint_every": 1}
+        return GraphJob(
+            config_for(edges, algorithm, arguments=arguments, **placement), out, **options
+        )
+
+    @pytest.mark.parametrize("superstep", [1, 2])
+    @pytest.mark.parametrize(
+        "algorithm", sorted(set(ALGORITHMS) - {"degrees", "strong-components"})
+    )
+    def test_a_run_that_was_stopped_gives_the_same_bytes(
+        self, edges, tmp_path, algorithm, superstep
+    ):
+        whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+        _, heard = run(self.job(edges, whole, algorithm))
+        last = max(one.superstep for one in heard if isinstance(one, SuperstepDone))
+        if last < superstep:
+            pytest.skip("it has ended by then")
+        stopped = self.job(edges, out, algorithm, watch=stopped_at(superstep))
+        with pytest.raises(StopError):
+            run(stopped)
+        assert stopped.can_be_resumed
+        assert not out.exists()
+        _, heard = run(self.job(edges, out, algorithm, resume=True))
+        first = min(one.superstep for one in heard if isinstance(one, SuperstepDone))
+        assert first == superstep - 1, "the last one that was saved"
+        assert out.read_bytes() == whole.read_bytes()
+        assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", out.name, whole.name}
+
+    def test_another_graph_under_the_same_name_is_refused(self, edges, tmp_path):
+        out = tmp_path / "out.csv"
+        with pytest.raises(StopError):
+            run(self.job(edges, out, "pagerank", watch=stopped_at(4)))
+        with edges.open("a") as file:
+            file.write("1 2\n")
+        with pytest.raises(SavedStateError, match="belongs to another graph"):
+            run(self.job(edges, out, "pagerank", resume=True))
+        assert not out.exists()
+
+    def test_a_damaged_checkpoint_is_refused(self, edges, tmp_path):
+        out = tmp_path / "out.csv"
+        with pytest.raises(StopError):
+            run(self.job(edges, out, "pagerank", watch=stopped_at(4)))
+        [saved] = (tmp_path / "out.csv.unfinished").glob("superstep-*.checkpoint")
+        content = bytearray(saved.read_bytes())
+        content[-9] ^= 1
+        saved.write_bytes(content)
+        with pytest.raises(SavedStateError, match="its checksum does not hold"):
+            run(self.job(edges, out, "pagerank", resume=True))
 
 
 class TestConfig:
