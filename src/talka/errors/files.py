@@ -1,0 +1,119 @@
+"""Files and folders that cannot be read or written, and what is in them."""
+
+from talka.errors.base import TalkaError
+
+
+class RunDirectoryError(TalkaError):
+    """A run directory cannot be written, or is not one."""
+
+    exit_code = 2
+
+    def __init__(self, path: str, problem: str, advice: str) -> None:
+        super().__init__(path, problem, advice)
+        self.path, self.problem, self.advice = path, problem, advice
+
+    def __str__(self) -> str:
+        return f"run directory {self.path}: {self.problem}. {self.advice}"
+
+
+class OutputError(TalkaError):
+    """A file that was asked for cannot be written.
+
+    >>> print(OutputError("/tmp", "is a folder", "Give the name of a file."))
+    cannot write /tmp: it is a folder. Give the name of a file.
+    """
+
+    exit_code = 2
+
+    def __init__(self, path: str, problem: str, advice: str) -> None:
+        super().__init__(path, problem, advice)
+        self.path, self.problem, self.advice = path, problem, advice
+
+    def __str__(self) -> str:
+        return f"cannot write {self.path}: it {self.problem}. {self.advice}"
+
+
+class CorpusError(TalkaError):
+    """Text cannot be read, or is not text.
+
+    >>> print(CorpusError("notes.txt", "does not exist", "Check the path."))
+    cannot use notes.txt: it does not exist. Check the path.
+    """
+
+    exit_code = 2
+
+    def __init__(self, source: str, problem: str, advice: str) -> None:
+        super().__init__(source, problem, advice)
+        self.source, self.problem, self.advice = source, problem, advice
+
+    def __str__(self) -> str:
+        return f"cannot use {self.source}: it {self.problem}. {self.advice}"
+
+
+class TokenizerError(TalkaError, ValueError):
+    """A function that cuts text into words gave something that is no list of words."""
+
+    exit_code = 2
+
+    def __init__(self, given: str) -> None:
+        super().__init__(given)
+        self.given = given
+
+    def __str__(self) -> str:
+        return (
+            f"the tokenizer gave {self.given}, but must give a list of str, none of them empty or "
+            "with white space inside (the text form of word vectors could not hold it). Join the "
+            "parts of a phrase with `_`."
+        )
+
+
+class NothingToLearnError(TalkaError):
+    """The text was read, but holds no words or no pairs to learn from.
+
+    >>> print(NothingToLearnError("the corpus has no words", "Give more text."))
+    nothing to learn from: the corpus has no words. Give more text.
+    """
+
+    exit_code = 2
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(problem, advice)
+        self.problem, self.advice = problem, advice
+
+    def __str__(self) -> str:
+        return f"nothing to learn from: {self.problem}. {self.advice}"
+
+
+class SavedStateError(TalkaError):
+    """What an earlier run saved is missing, incomplete or damaged.
+
+    >>> print(SavedStateError("work/pairs.bin", "is shorter than it was"))
+    cannot go on from work/pairs.bin: it is shorter than it was. Start again without resuming.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return f"cannot go on from {self.path}: it {self.problem}. Start again without resuming."
+
+
+class ModelFileError(TalkaError):
+    """A person's own file does not make a model.
+
+    >>> print(ModelFileError("train.py:make", "it returned int, no nn.Module"))
+    no model from 'train.py:make': it returned int, no nn.Module. Give FILE.py:FUNCTION, a function that needs no arguments and returns the nn.Module.
+    """
+
+    exit_code = 2
+
+    def __init__(self, given: str, problem: str) -> None:
+        super().__init__(given, problem)
+        self.given, self.problem = given, problem
+
+    def __str__(self) -> str:
+        return (
+            f"no model from {self.given!r}: {self.problem}. Give FILE.py:FUNCTION, a function that "
+            "needs no arguments and returns the nn.Module."
+        )

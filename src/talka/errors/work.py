@@ -1,0 +1,128 @@
+"""Tasks, gangs and machines that failed."""
+
+from talka.errors.base import TalkaError
+
+
+class NotStorableError(TalkaError, TypeError):
+    """A task returned, or was given, something that cannot be an output."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} cannot be the output of a task. Return Arrow (a table, batch or array), "
+            "numpy, or plain values (None, bool, int, float, str, bytes; lists, tuples and dicts "
+            "of them): for example pyarrow.Table.from_pandas(frame) or tensor.numpy()."
+        )
+
+
+class NotShippableError(TalkaError, TypeError):
+    """A function cannot be sent to a worker process."""
+
+    def __init__(self, function: str, problem: str) -> None:
+        super().__init__(function, problem)
+        self.function, self.problem = function, problem
+
+    def __str__(self) -> str:
+        return (
+            f"function {self.function} cannot be sent to a worker: {self.problem}. It may use plain "
+            "values, Arrow and numpy from outside; open files, locks, sockets and connections must "
+            "be made inside it, and tables of more than 256 MB must be inputs, not constants."
+        )
+
+
+class TaskError(TalkaError):
+    """A task raised: which one, on what, where in the user's code."""
+
+    def __init__(
+        self, task: str, cause: str, line: str, inputs: tuple[str, ...], remote_traceback: str
+    ) -> None:
+        super().__init__(task, cause, line, inputs, remote_traceback)
+        self.task, self.cause, self.line = task, cause, line
+        self.inputs, self.remote_traceback = inputs, remote_traceback
+        self.add_note(f"Where it happened:\n{remote_traceback}")
+
+    def __str__(self) -> str:
+        given = f"\n  given {'; '.join(self.inputs)}" if self.inputs else ""
+        return f"task {self.task} raised {self.cause}\n  at {self.line}{given}"
+
+
+class TaskDiedError(TalkaError):
+    """The worker that ran a task died, more often than was allowed."""
+
+    def __init__(self, task: str, how: str, inputs: tuple[str, ...]) -> None:
+        super().__init__(task, how, inputs)
+        self.task, self.how, self.inputs = task, how, inputs
+
+    def __str__(self) -> str:
+        given = f" given {'; '.join(self.inputs)}" if self.inputs else ""
+        return (
+            f"task {self.task}{given}: its worker died ({self.how}), and so did every further try. "
+            "If memory ran out, cut the input into more partitions."
+        )
+
+
+class StorageFullError(TalkaError):
+    """Outputs fit neither into the memory budget nor on the disk."""
+
+    def __init__(self, folder: str, problem: str, budget: str) -> None:
+        super().__init__(folder, problem, budget)
+        self.folder, self.problem, self.budget = folder, problem, budget
+
+    def __str__(self) -> str:
+        return (
+            f"the memory budget of {self.budget} is used up and {self.folder} takes no more "
+            f"({self.problem}). Outputs that were stored are still there. Free disk space, give a "
+            "larger memory_bytes, or another spill_dir."
+        )
+
+
+class ReleasedError(TalkaError, LookupError):
+    """A Ref was used after its release, or on an engine that did not make it."""
+
+    def __str__(self) -> str:
+        return (
+            "this Ref was released, or belongs to another engine or a closed one. "
+            "Release an output only after its last use."
+        )
+
+
+class ClusterError(TalkaError):
+    """A cluster cannot be reached or used."""
+
+    def __init__(self, address: str, problem: str, advice: str) -> None:
+        super().__init__(address, problem, advice)
+        self.address, self.problem, self.advice = address, problem, advice
+
+    def __str__(self) -> str:
+        return f"Ray at {self.address}: {self.problem}. {self.advice}"
+
+
+class GangError(TalkaError):
+    """A rank of a gang failed, so the gang was ended."""
+
+    def __init__(self, rank: int, size: int, how: str, log_tail: str) -> None:
+        super().__init__(rank, size, how, log_tail)
+        self.rank, self.size, self.how, self.log_tail = rank, size, how, log_tail
+
+    def __str__(self) -> str:
+        lines = self.log_tail.rstrip().splitlines()[-20:]
+        tail = "\n".join(f"  | {line}" for line in lines) if lines else "  | (empty)"
+        return f"rank {self.rank} of {self.size} {self.how}. The end of its log:\n{tail}"
+
+
+class LabError(TalkaError):
+    """A lab cannot be built here, or cannot go on.
+
+    >>> print(LabError("the program `tc` is missing", "Install iproute2."))
+    the lab cannot go on: the program `tc` is missing. Install iproute2.
+    """
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(problem, advice)
+        self.problem, self.advice = problem, advice
+
+    def __str__(self) -> str:
+        return f"the lab cannot go on: {self.problem}. {self.advice}"
