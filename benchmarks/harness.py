@@ -10,7 +10,10 @@ import statistics
 import time
 from pathlib import Path
 
-PEERS = ("talka", "numpy", "pyarrow", "torch", "numba", "ray", "dask", "gensim")
+PEERS = (
+    *("talka", "numpy", "pyarrow", "torch", "numba", "ray", "dask", "gensim"),
+    *("networkit", "igraph", "scipy"),
+)
 
 
 def arguments(doc, presets, more=None):
