@@ -66,27 +66,32 @@ class Lists(NamedTuple):
 def lists_of_edges(inbox: Inbox) -> Lists:
     """Messages are (owner of the member, member, direction 1 or 2)."""
     messages = inbox.messages
-    edges = inbox.places << 32 | messages["second"]
-    found, first = np.unique(edges, return_index=True)
-    _, ways = np.unique(np.unique(2 * edges + (messages["ways"] == 2)) // 2, return_counts=True)
-    return Lists(found >> 32, found & 2**32 - 1, messages["first"][first], ways.astype(np.uint8))
+    keys = inbox.places << 33 | messages["second"].astype(np.int64) << 1 | (messages["ways"] == 2)
+    order = np.argsort(keys)
+    keys = keys[order]
+    is_other_way = np.diff(keys, prepend=-1) != 0  # else a copy
+    starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
+    found = keys[starts] >> 1
+    ways = np.add.reduceat(is_other_way, starts, dtype=np.uint8) if len(starts) else starts
+    owners = messages["first"][order[starts]]
+    return Lists(found >> 32, found & 2**32 - 1, owners, ways.astype(np.uint8))
 
 
 def received(inbox: Inbox, own: NDArray[np.uint32]) -> Received:
     """Messages are (vertex, member, ways)."""
-    messages = inbox.messages[np.lexsort((inbox.messages["second"], inbox.messages["first"]))]
-    vertices, members, ways = (
-        np.ascontiguousarray(messages[name]) for name in ("first", "second", "ways")
-    )
-    askers, counts = np.unique(vertices, return_counts=True)
+    messages = inbox.messages
+    keys = messages["first"].astype(np.uint64) << np.uint64(32) | messages["second"]
+    order = np.argsort(keys)
+    keys, ways = keys[order], messages["ways"][order]
+    vertices, members = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+    starts = np.flatnonzero(np.diff(vertices.astype(np.int64), prepend=-1))
     is_own = np.isin(vertices, own)
     lengths = np.bincount(np.searchsorted(own, vertices[is_own]), minlength=len(own))
-    num_asking = np.bincount(
-        np.searchsorted(own, members[np.isin(members, own)]), minlength=len(own)
-    )
+    asking = members[np.isin(members, own)]
+    num_asking = np.bincount(np.searchsorted(own, asking), minlength=len(own))
     return Received(
         Neighbours(row_offsets(lengths), members[is_own], ways[is_own]),
-        askers,
-        Neighbours(row_offsets(counts), members, ways),
+        vertices[starts],
+        Neighbours(row_offsets(np.diff(starts, append=len(keys))), members, ways),
         lengths + num_asking,
     )
