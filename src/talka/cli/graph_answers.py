@@ -56,9 +56,8 @@ def print_answer(answer: Any, finished: "Finished", out: Path | None) -> None:
         title, rows = _in_short(result["algorithm"], answer)
         print_table(rows, title=title, right=list(rows[0]) if rows else ())
     print()
-    print_comparisons(
-        [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.part)]
-    )
+    told = [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.part)]
+    print_comparisons([row for row in told if row.predicted or row.part != "superstep/0"])
     print(f"\n{_last_line(result, finished.dir, out)}")
 
 

@@ -15,6 +15,7 @@ from talka.units import format_bytes, format_count
 
 _TEXT_BYTES_PER_S: Final = 100e6  # of lines of ids, by two ordinary cores
 _BUILT_EDGES_PER_S: Final = 10e6  # renumbered and grouped both ways, by two ordinary cores
+_LOAD_S: Final = 0.5  # kernels from the disk, where they were compiled before
 _SAMPLE_BYTES: Final = 1 << 16
 _PLACE_BYTES: Final = 4
 _SUPERSTEP_S: Final = 0.003  # to submit, to hear reports, to decide
@@ -41,55 +42,55 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
     format = format_of(path) if given.file_format == "auto" else given.file_format
     size = format_bytes(num_bytes)
     if format not in _TEXT_FORMATS or path.suffix in (".gz", ".zst"):
-        reason = f"{size}; how many edges they hold is not known before they are read"
+        reason = f"{size}: not known before it is read"
         return [Predicted(part, None, None, reason) for part in ("graph/read", "graph/build")]
     num_edges = num_bytes / _bytes_of_a_line(path)
     rate, built = format_bytes(_TEXT_BYTES_PER_S), format_count(_BUILT_EDGES_PER_S)
     return [
-        Predicted("graph/read", None, num_bytes / _TEXT_BYTES_PER_S, f"{size} at about {rate}/s"),
+        Predicted(
+            "graph/read",
+            None,
+            _LOAD_S + num_bytes / _TEXT_BYTES_PER_S,
+            f"{size} at {rate} a second, after kernels were loaded",
+        ),
         Predicted(
             "graph/build",
             None,
             num_edges / _BUILT_EDGES_PER_S,
-            f"about {format_count(num_edges)} edges at about {built} a second",
+            f"about {format_count(num_edges)} edges at {built} a second",
         ),
     ]
 
 
 def predict_supersteps(config: GraphConfig, plan: Plan) -> list[Predicted]:
     talk = _talk_of(config)
-    where = "one partition, nothing travels"
-    if plan.num_partitions > 1:
-        where = f"{format_count(plan.num_mirrors)} mirrors in {plan.num_partitions} partitions"
+    mirrors = f"{format_count(plan.num_mirrors)} mirrors"
     if talk is None:
-        reason = f"{where}; what travels depends on the graph"
+        reason = f"{mirrors}; what travels depends on the graph"
         return [Predicted("graph/supersteps", None if plan.num_mirrors else 0.0, None, reason)]
     pass_s = _pass_seconds(config, plan)
     if talk.num_supersteps is None:
         record_bytes = talk.message_bytes + _PLACE_BYTES
-        reason = (
-            f"about: {where}, each told once in {record_bytes} bytes (some are told again, some "
-            "never); all edges walked once"
-        )
+        reason = f"about: {mirrors} told once in {record_bytes} bytes, all edges walked once"
         sent_bytes = float(plan.num_mirrors * record_bytes)
         return [Predicted("graph/supersteps", sent_bytes, pass_s, reason)]
-    return _of_everybody(talk, plan, pass_s, where)
+    return _of_everybody(talk, plan, pass_s)
 
 
-def _of_everybody(talk: _Talk, plan: Plan, pass_s: float | None, where: str) -> list[Predicted]:
+def _of_everybody(talk: _Talk, plan: Plan, pass_s: float | None) -> list[Predicted]:
     assert talk.num_supersteps is not None
     last = talk.num_supersteps
     sent_bytes = float(plan.num_mirrors * talk.message_bytes)
-    speed = f"{format_count(plan.edges_per_s)} edges a second on a sample"
+    edges, speed = format_count(plan.num_edges), format_count(plan.edges_per_s)
     rows = [
         Predicted(
             "graph/supersteps",
             sent_bytes * last,
             None if pass_s is None else pass_s * last,
-            f"{last} supersteps of {format_count(plan.num_edges)} edges, {speed}",
+            f"{last} x {edges} edges at {speed} a second (a sample)",
         )
     ]
-    reason = f"everybody speaks, {talk.message_bytes} bytes: {where}"
+    reason = f"{format_count(plan.num_mirrors)} mirrors x {talk.message_bytes} bytes"
     for superstep in range(min(last, _MAX_ROWS)):
         rows.append(Predicted(f"superstep/{superstep}", sent_bytes, pass_s, reason))
     if last < _MAX_ROWS:
