@@ -75,6 +75,7 @@ class Supersteps:
                 superstep += 1
                 self._forget(before)
             states = self._engine.fetch([ref for turn in turns for ref in turn.state])
+            phase.sent_bytes = sum(done.sent_bytes for done in self._history)
         self._engine.release([ref for turn in turns for ref in turn.outputs])
         self._engine.release(self._kept)
         size = len(states) // len(turns)
