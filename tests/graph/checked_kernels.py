@@ -15,7 +15,7 @@ from talka.graph.kernels.components import (
     smallest_in_trees,
     unite_rows,
 )
-from talka.graph.kernels.cores import cores, h_indices
+from talka.graph.kernels.cores import cores, peel
 from talka.graph.kernels.labels import count_votes, most_frequent, most_voted
 from talka.graph.kernels.simple import forward_neighbours, neighbours
 from talka.graph.kernels.triangles import clustering, count_closing, triangles
@@ -57,7 +57,7 @@ def run(edges, num_threads):
     most_voted((count_votes(out, labels, edges.num_vertices),), labels, edges.num_vertices)
     cores(out, into, num_threads)
     around = neighbours(out, into, num_threads)
-    h_indices(around.offsets, around.members, every, num_threads)
+    peel(around.offsets, around.members, np.minimum(around.lengths(), every))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Core numbers against networkx, by peeling and by h-indices."""
+"""Core numbers against networkx, in one piece and held between values of others."""
 
 import networkx as nx
 import numpy as np
@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.graph.kernels.cores import cores, h_indices
-from talka.graph.kernels.simple import neighbours
+from talka.graph.kernels.cores import cores, peel
 from tests.graph.edges import any_edges, hubs
 
 
@@ -31,31 +30,30 @@ def test_equal_those_of_networkx_on_hubs(directed):
 
 
 @given(
-    values=st.lists(st.lists(st.integers(0, 12), max_size=10), max_size=6),
-    num_threads=st.integers(1, 3),
+    edges=any_edges(max_vertices=10, max_edges=40),
+    told=st.lists(st.integers(0, 6), min_size=10, max_size=10),
+    num_own=st.integers(0, 10),
 )
 @settings(deadline=None, max_examples=200)
-def test_an_h_index_is_the_largest_h_with_h_entries_of_h_or_more(values, num_threads):
-    offsets = np.cumsum([0, *map(len, values)]).astype(np.uint32)
-    flat = np.array([value for row in values for value in row], np.uint32)
-    columns = np.arange(len(flat), dtype=np.uint32)
-    expected = [
-        max(h for h in range(len(row) + 1) if sum(value >= h for value in row) >= h)
-        for row in values
-    ]
-    assert h_indices(offsets, columns, flat, num_threads).tolist() == expected
-
-
-@pytest.mark.parametrize("num_threads", [1, 2, 3])
-def test_h_indices_of_neighbours_settle_at_core_numbers(num_threads):
-    sides = hubs(scale=9).sides()
-    around = neighbours(*sides, num_threads)
-    values = around.lengths().astype(np.uint32)
-    num_rounds = 0
+def test_vertices_in_no_row_hold_their_values(edges, told, num_own):
+    """As slowly: begin with degrees, take the h-index of the neighbours' values until it stands."""
+    around = edges.neighbours()
+    own = range(min(num_own, edges.num_vertices))
+    values = [len(around[v]) if v in own else told[v] for v in range(edges.num_vertices)]
+    rows = [sorted(v for v in each if v in own) for each in around]
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.uint32)
+    members = np.array([v for row in rows for v in row], np.uint32)
+    found = peel(offsets, members, np.array(values, np.int64))
     while True:
-        following = h_indices(around.offsets, around.members, values, num_threads)
-        if np.array_equal(following, values):
+        after = [
+            h_index([values[u] for u in around[v]]) if v in own else values[v]
+            for v in range(edges.num_vertices)
+        ]
+        if after == values:
             break
-        values, num_rounds = following, num_rounds + 1
-    assert values.tolist() == cores(*sides, num_threads).tolist()
-    assert num_rounds > 2
+        values = after
+    assert found.tolist() == values
+
+
+def h_index(values):
+    return max(h for h in range(len(values) + 1) if sum(one >= h for one in values) >= h)

@@ -4,8 +4,10 @@ In one piece by peeling: take away a vertex of least degree, again and again; it
 core number. Vertices stand in buckets by degree, and one that loses a neighbour swaps places with
 the first of its bucket, so all is linear (Batagelj and Zaversnik, 2003).
 
-Across partitions by `h_indices`: begin with degrees, replace every value by the h-index of its
-neighbours' values until nothing changes (Lu, Zhou, Zhang and Stanley, Nature Communications, 2016).
+Across partitions each peels its own vertices, with its mirrors held at what is known of them, tells
+what it found, and begins again, until nothing changes. Values come down from degrees and stop where
+each is the h-index of its neighbours' values: at core numbers (Lu, Zhou, Zhang and Stanley, Nature
+Communications, 2016).
 """
 
 from typing import Any
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 from talka.graph.csr import Csr
 from talka.graph.kernels.compiled import compiled
 from talka.graph.kernels.simple import neighbours
-from talka.graph.kernels.threads import balanced_cuts, over_ranges
 
 
 def cores(out: Csr, into: Csr, num_threads: int) -> NDArray[np.uint32]:
@@ -25,22 +26,20 @@ def cores(out: Csr, into: Csr, num_threads: int) -> NDArray[np.uint32]:
     `into is out` says that the graph is undirected.
     """
     around = neighbours(out, into, num_threads)
-    numbers = around.lengths().astype(np.uint32)
-    _peel(around.offsets, around.members, numbers)
-    return numbers
+    return peel(around.offsets, around.members, around.lengths())
 
 
-def h_indices(
-    offsets: NDArray[Any],
-    columns: NDArray[np.uint32],
-    values: NDArray[np.uint32],
-    num_threads: int,
+def peel(
+    offsets: NDArray[Any], members: NDArray[np.uint32], degrees: NDArray[Any]
 ) -> NDArray[np.uint32]:
-    """For each row the largest h such that at least h of its entries have values of h or more."""
-    found = np.empty(len(offsets) - 1, np.uint32)
-    cuts = balanced_cuts(offsets, num_threads)
-    over_ranges(_h_indices, cuts, offsets, columns, values, found)
-    return found
+    """What is left of each degree when vertices go, least first, and their neighbours lose one.
+
+    A vertex that is in no row keeps what it was given, and goes when the others have come down to
+    that: so a partition holds its mirrors at the values that it was told.
+    """
+    left = degrees.astype(np.uint32)
+    _peel(offsets, members, left)
+    return left
 
 
 @compiled
@@ -73,22 +72,3 @@ def _peel(offsets: Any, members: Any, degrees: Any) -> None:
                 places[first], places[other] = at, begin
                 starts[degrees[other]] += one
                 degrees[other] -= one
-
-
-@compiled
-def _h_indices(start: Any, stop: Any, offsets: Any, columns: Any, values: Any, found: Any) -> None:
-    one = np.uint64(1)
-    longest = np.uint64(0)
-    for row in range(start, stop):
-        longest = max(longest, np.uint64(offsets[row + 1] - offsets[row]))
-    counts = np.zeros(longest + one, np.uint32)  # by value; beyond the length is the length
-    for row in range(start, stop):
-        length = np.uint64(offsets[row + 1] - offsets[row])
-        for entry in range(offsets[row], offsets[row + 1]):
-            counts[min(np.uint64(values[columns[entry]]), length)] += np.uint32(1)
-        h, num_at_least = length, np.uint64(counts[length])
-        while num_at_least < h:
-            h = np.uint64(h - one)
-            num_at_least = np.uint64(num_at_least + np.uint64(counts[h]))
-        found[row] = np.uint32(h)
-        counts[: length + one] = 0
