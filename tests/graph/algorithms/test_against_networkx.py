@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.graph.algorithms import twins
-from tests.graph.algorithms.graphs import ALL_CUTS, EDGE_CUTS, by_vertex, cases, options_for
+from tests.graph.algorithms.graphs import ALL_CUTS, EDGE_CUTS, Case, by_vertex, cases, options_for
 
 any_case = settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -81,6 +81,16 @@ def test_strong_components_are_named_by_their_smallest_id(embedded, case, cut):
     assert by_vertex(table) == twins.named_groups(groups)
 
 
+@pytest.mark.parametrize("cut", ALL_CUTS)
+def test_cycles_behind_a_greater_one_take_more_rounds(embedded, cut):
+    """The first one has the hubs, and gives its colour to all that it reaches."""
+    pairs = [(v + a, v + b) for v in (0, 10, 20, 30) for a, b in ((1, 2), (2, 3), (3, 1))]
+    pairs += [(1, 11), (12, 21), (23, 32)] + 3 * [(1, 2), (2, 3)] + [(11, 12)]
+    graph = Case(pairs, None, [], directed=True).graph()
+    table = graph.strong_components(options=options_for(cut, embedded))
+    assert by_vertex(table) == {v + a: v + 1 for v in (0, 10, 20, 30) for a in (1, 2, 3)}
+
+
 @any_case
 @given(case=cases(), cut=st.sampled_from(EDGE_CUTS), num_supersteps=st.integers(0, 5))
 def test_communities_take_the_label_of_most_neighbours(embedded, case, cut, num_supersteps):
@@ -91,6 +101,15 @@ def test_communities_take_the_label_of_most_neighbours(embedded, case, cut, num_
 @any_case
 @given(case=cases(), cut=st.sampled_from(EDGE_CUTS))
 def test_clustering_counts_edges_between_neighbours(embedded, case, cut):
+    table = case.graph().clustering(options=options_for(cut, embedded))
+    assert by_vertex(table) == pytest.approx(twins.clustering(case.peer()))
+
+
+@pytest.mark.parametrize("cut", EDGE_CUTS)
+@pytest.mark.parametrize("directed", [True, False])
+def test_clustering_counts_directions_but_no_copies(embedded, cut, directed):
+    pairs = [*3 * [(1, 2)], (2, 1), *2 * [(2, 3)], (1, 3), (3, 4), (4, 3), (4, 1), (4, 4), (5, 1)]
+    case = Case(pairs, None, [], directed)
     table = case.graph().clustering(options=options_for(cut, embedded))
     assert by_vertex(table) == pytest.approx(twins.clustering(case.peer()))
 
