@@ -48,9 +48,8 @@ def bfs(
     if not with_parents:
         return table
     has_parent = (levels > 0) & (levels < _FAR)
-    parents = _parents(graph, levels, replace(options, checkpoint_dir=None, resume=False))
-    ranks = graph.ids.ranks[np.where(has_parent, parents, 0)]
-    return table.append_column("parent", ids_at(graph, ranks, has_parent))
+    parents = np.where(has_parent, _parents(graph, levels, options), 0)
+    return table.append_column("parent", ids_at(graph, graph.ids.ranks[parents], has_parent))
 
 
 def _parents(graph: "Graph", levels: NDArray[np.int32], options: RunOptions) -> NDArray[np.int64]:
@@ -64,4 +63,4 @@ def _parents(graph: "Graph", levels: NDArray[np.int32], options: RunOptions) -> 
         attributes={"level": levels.astype(np.int64)},
         num_supersteps=1,
     )
-    return run_program(graph, program, options).values
+    return run_program(graph, program, replace(options, checkpoint_dir=None, resume=False)).values
