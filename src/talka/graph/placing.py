@@ -8,41 +8,42 @@ from numpy.typing import NDArray
 
 from talka.engine import Embedded, Engine, Ref
 from talka.graph.part import Part
+from talka.graph.turn import as_saved
 
 
 class Placed(NamedTuple):
     """One partition and the arrays beside it, as inputs of tasks."""
 
     part: Part | Ref
-    arrays: tuple[NDArray[Any] | Ref, ...]
-    """An entry for each source slot: numbers, out- and in-degrees, attributes."""
+    arrays: tuple[Any, ...]
+    """What tasks take beside it: arrays, or refs of them."""
     near: Ref | None
     python: bool
     """Tasks run in worker processes."""
 
 
 def place(
-    engine: Engine, parts: Sequence[Part], arrays: Sequence[NDArray[Any]], *, python: bool
+    engine: Engine, parts: Sequence[Part], arrays: Sequence[Sequence[Any]], *, python: bool
 ) -> list[Placed]:
-    """Bring partitions to the engine; `arrays` have an entry for each vertex number."""
+    """Bring partitions to the engine, each by one task: all of it then lies on one machine."""
     placed = []
-    for part in parts:
-        slots = np.concatenate([part.own, part.source_mirrors])
-        of_slots = (slots, *(np.ascontiguousarray(array[slots]) for array in arrays))
+    for part, beside in zip(parts, arrays, strict=True):
         if isinstance(engine, Embedded) and not python:
-            placed.append(Placed(part, of_slots, None, python))  # threads share memory as it is
+            # threads share memory as it is
+            placed.append(Placed(part, tuple(beside), None, python))
             continue
-        refs = [
-            engine.submit(_brought, blob, name="place")[0] for blob in (part.to_blob(), *of_slots)
-        ]
+        brought = (part.to_blob(), *beside)
+        refs = engine.submit(as_saved, *brought, num_outputs=len(brought), name="place")
         placed.append(Placed(refs[0], tuple(refs[1:]), refs[0], python))
     return placed
+
+
+def by_slots(parts: Sequence[Part], arrays: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
+    """For each partition the numbers of its source slots, and the entries that `arrays` have there."""
+    slots = [part.source_numbers for part in parts]
+    return [[each, *(np.ascontiguousarray(array[each]) for array in arrays)] for each in slots]
 
 
 def release(engine: Engine, placed: Sequence[Placed]) -> None:
     for place in placed:
         engine.release([x for x in (place.part, *place.arrays) if isinstance(x, Ref)])
-
-
-def _brought(array: NDArray[Any]) -> NDArray[Any]:
-    return array

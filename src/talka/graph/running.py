@@ -17,7 +17,7 @@ from talka.graph.checkpoint import Checkpoints
 from talka.graph.edge_tasks import EdgeStepper, plan_of
 from talka.graph.halting import Rules
 from talka.graph.kernels.threads import num_cores
-from talka.graph.placing import place, release
+from talka.graph.placing import by_slots, place, release
 from talka.graph.program import EdgeProgram
 from talka.graph.supersteps import Supersteps
 from talka.graph.turn import Stepper
@@ -113,7 +113,7 @@ def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions)
     arrays += [np.asarray(array) for array in program.attributes.values()]
     rules = Rules(program.num_supersteps, options.max_supersteps, program.until, plan.aggregates)
     with _engine(options, events) as engine:
-        placed = place(engine, parts, arrays, python=not options.compiled)
+        placed = place(engine, parts, by_slots(parts, arrays), python=not options.compiled)
         stepper = EdgeStepper(plan, placed, is_vertex_cut=how == "vertex_cut")
         said = [plan, *program.attributes.values()]
         ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
@@ -141,7 +141,8 @@ def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOpti
     with _engine(options, events) as engine:
         with events.phase("graph/cut"):
             stepper = VertexStepper(engine, program, graph, options.num_partitions, how)
-        said = [type(program).__module__, type(program).__qualname__, vars(program)]
+        said = [type(program).__module__, type(program).__qualname__]
+        said += [one for named in sorted(vars(program).items()) for one in named]
         ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
         stepper.close()
     after = stepper.graph

@@ -75,19 +75,13 @@ class VertexStepper:
 
     def _laid_out(self, graph: "Graph") -> tuple[Partitioned, list[Placed]]:
         cut = graph.cut(self.num_partitions, self._how)
-        python = self._program.python
-        placed = place(self._engine, cut.parts, [], python=python)
+        owners = cut.owners if self.num_partitions > 1 else cut.owners[:0]
         names = graph.ids.ascending
-        for index, part in enumerate(cut.parts):
+        arrays = []
+        for part in cut.parts:
             own = graph.ids.ranks[part.own]
-            ids = names.take(own) if graph.ids.are_strings else names[own]
-            arrays = (ids, cut.owners if self.num_partitions > 1 else cut.owners[:0])
-            if isinstance(placed[index].part, Ref):
-                refs = [self._engine.submit(as_saved, x, name="place")[0] for x in arrays]
-                placed[index] = placed[index]._replace(arrays=tuple(refs))
-            else:
-                placed[index] = placed[index]._replace(arrays=arrays)
-        return cut, placed
+            arrays.append((names.take(own) if graph.ids.are_strings else names[own], owners))
+        return cut, place(self._engine, cut.parts, arrays, python=self._program.python)
 
     def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
         place = self._placed[index]
