@@ -65,6 +65,11 @@ def test_near_runs_where_the_input_lies(engine, extra_machine):
     assert places == {extra_machine.node_id}
 
 
+def test_what_begins_without_inputs_is_spread(engine):
+    places = [engine.fetch(one(engine.submit(place))) for _ in range(12)]
+    assert len(set(places)) >= 3, "one after the other: the first machine was free each time"
+
+
 def test_near_is_a_soft_wish(engine, ray_cluster, extra_machine):
     data = placed_on(engine, extra_machine.node_id)
     ray_cluster.remove_node(extra_machine, allow_graceful=False)
@@ -75,7 +80,8 @@ def test_a_machine_that_goes_without_grace_costs_what_lay_on_it(
     engine, recorder, ray_cluster, extra_machine
 ):
     """lost -> after -> end, kept -> end: only what lay on the machine is computed again."""
-    kept = one(engine.submit(lambda: np.full(BIG, 2.0), name="kept"))
+    home = placed_on(engine, ray_cluster.head_node.node_id)
+    kept = one(engine.submit(lambda: np.full(BIG, 2.0), near=home, name="kept"))
     engine.wait([kept])
     seed = placed_on(engine, extra_machine.node_id)
     lost = one(engine.submit(lambda x: x * 3, seed, near=seed, name="lost"))

@@ -43,6 +43,9 @@ _DEATHS = (
     TaskCancelledError,
 )
 _INLINE_FUNCTION_BYTES = 64 * 1024  # larger ones are put into Ray's store once
+_INLINE_OUTPUT_BYTES = (
+    100 * 1024
+)  # Ray sends smaller ones to the driver, where no machine loses them
 
 
 class OnRay(Driver):
@@ -65,6 +68,8 @@ class OnRay(Driver):
         self._remote = ray.remote(run_task)
         self._objects: dict[OutputId, Any] = {}
         self._places: dict[OutputId, str] = {}
+        self._lying: dict[str, set[OutputId]] = {}
+        """By machine: outputs that go with it."""
         self._functions: dict[bytes, Any] = {}
         self._meters: dict[str, Meter] = {}
         # Ray calls back in a thread of its own that must not wait: it only puts into this queue.
@@ -113,6 +118,8 @@ class OnRay(Driver):
         if task.near in self._places:
             near = NodeAffinitySchedulingStrategy(self._places[task.near], soft=True)
             options["scheduling_strategy"] = near
+        elif not inputs:
+            options["scheduling_strategy"] = "SPREAD"  # data begins here: not all on one machine
         function, constants = task.shipped
         *outputs, receipt = self._remote.options(
             name=task.name, num_returns=len(task.outputs) + 1, max_retries=0, **options
@@ -125,7 +132,7 @@ class OnRay(Driver):
 
     def _discard(self, output: OutputId) -> None:
         self._objects.pop(output, None)  # Ray frees an object when its last reference is gone
-        self._places.pop(output, None)
+        self._lying.get(self._places.pop(output, ""), set()).discard(output)
 
     def _read(self, output: OutputId) -> Any:
         try:
@@ -151,15 +158,25 @@ class OnRay(Driver):
                 self._raised(task, Problem(*receipt.problem).as_error(task.label))
             else:
                 with self._lock:
-                    for output, stored in zip(task.outputs, outputs, strict=True):
-                        # one that survived stays where it is: it may be another object by now
-                        self._objects.setdefault(output, stored)
-                        self._places.setdefault(output, receipt.machine)
+                    for output, *made in zip(
+                        task.outputs, outputs, receipt.sizes_bytes, strict=True
+                    ):
+                        self._keep(output, receipt.machine, *made)
                 self._finished(task)
             meter = self._meters.setdefault(receipt.worker, Meter(receipt.worker, self.events))
-            meter.add(task.name, receipt.start_s, receipt.end_s, receipt.num_bytes)
+            meter.add(task.name, receipt.start_s, receipt.end_s, sum(receipt.sizes_bytes))
         if caught.error is not None:
             self._failed_on_ray(task, caught.error)
+
+    def _keep(self, output: OutputId, machine: str, stored: Any, size_bytes: int) -> None:
+        """Note where an output is, instead of what was known of it before.
+
+        That may have gone with a machine, and nobody has noticed yet.
+        """
+        self._discard(output)
+        self._objects[output], self._places[output] = stored, machine
+        if size_bytes > _INLINE_OUTPUT_BYTES:
+            self._lying.setdefault(machine, set()).add(output)
 
     def _failed_on_ray(self, task: Task, error: BaseException) -> None:
         if _is_loss(error):
@@ -174,13 +191,17 @@ class OnRay(Driver):
             self._gave_up(task, explain(error, task.function, ()).as_error(task.label))
 
     def _forget_lost(self, error: BaseException) -> list[OutputId]:
-        """Drop the output that Ray misses. Others of the same machine are found when needed.
+        """Drop the output that Ray misses, and all that lay on machines that are gone.
 
-        Where a lost object's copies lie does not tell: Ray puts an error in its place.
+        At once, because the lineage then plans once: found one by one, each loss would cost
+        another run of what stands before it. Ray may have copies elsewhere, but cannot tell which.
         """
         missed = _cause(error).object_ref_hex
+        alive = {machine["NodeID"] for machine in ray.nodes() if machine["Alive"]}
         with self._lock:
             gone = [output for output, known in self._objects.items() if known.hex() == missed]
+            for machine in self._lying.keys() - alive:
+                gone += self._lying.pop(machine)
             for output in gone:
                 self._discard(output)
         return gone

@@ -20,7 +20,8 @@ class Receipt(NamedTuple):
     worker: str
     start_s: float
     end_s: float
-    num_bytes: int
+    sizes_bytes: tuple[int, ...]
+    """Of each output."""
     problem: tuple[Any, ...] | None
 
 
@@ -43,8 +44,8 @@ def run_task(shipped: bytes, constants: bytes | None, num_outputs: int, *inputs:
             stored = [stored_form(value) for value in outcome]
     if caught.error is not None:
         problem = explain(caught.error, function, arguments)
-    num_bytes = sum(len(value) for value in stored if value is not None)
-    return [*stored, _receipt(start_s, num_bytes, problem)]
+    sizes_bytes = tuple(0 if value is None else len(value) for value in stored)
+    return [*stored, _receipt(start_s, sizes_bytes, problem)]
 
 
 def stored_form(value: Any) -> Any:
@@ -60,7 +61,7 @@ def value_of(stored: Any) -> Any:
     return storage.from_buffer(stored)
 
 
-def _receipt(start_s: float, num_bytes: int, problem: Problem | None) -> Receipt:
+def _receipt(start_s: float, sizes_bytes: tuple[int, ...], problem: Problem | None) -> Receipt:
     import ray
 
     return Receipt(
@@ -68,6 +69,6 @@ def _receipt(start_s: float, num_bytes: int, problem: Problem | None) -> Receipt
         worker=f"{socket.gethostname()}/{os.getpid()}",
         start_s=start_s,
         end_s=time.time(),
-        num_bytes=num_bytes,
+        sizes_bytes=sizes_bytes,
         problem=None if problem is None else tuple(problem),
     )
