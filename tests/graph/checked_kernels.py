@@ -16,7 +16,7 @@ from talka.graph.kernels.components import (
     unite_rows,
 )
 from talka.graph.kernels.cores import cores, peel
-from talka.graph.kernels.labels import count_votes, most_frequent, most_voted
+from talka.graph.kernels.labels import most_frequent
 from talka.graph.kernels.simple import forward_neighbours, neighbours
 from talka.graph.kernels.triangles import clustering, count_closing, triangles
 from talka.graph.partitioning import WAYS, cut
@@ -54,7 +54,6 @@ def run(edges, num_threads):
     lists = forward_neighbours(out, into, num_threads)
     count_closing(every, lists, every, lists, edges.num_vertices)
     labels = most_frequent(out, into, every, edges.num_vertices, num_threads)
-    most_voted((count_votes(out, labels, edges.num_vertices),), labels, edges.num_vertices)
     cores(out, into, num_threads)
     around = neighbours(out, into, num_threads)
     peel(around.offsets, around.members, np.minimum(around.lengths(), every))

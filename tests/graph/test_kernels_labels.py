@@ -1,4 +1,4 @@
-"""Label propagation against counting by hand, whole and in piles of votes."""
+"""Label propagation against counting by hand."""
 
 from collections import Counter
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.graph.kernels.labels import Votes, count_votes, most_frequent, most_voted
-from tests.graph.edges import any_edges, hubs, ldbc_case, rows
+from talka.graph.kernels.labels import most_frequent
+from tests.graph.edges import any_edges, hubs, ldbc_case
 
 
 def voted(edges, labels):
@@ -37,42 +37,6 @@ def test_the_most_frequent_label_wins_and_ties_go_to_the_smallest(case, num_thre
     edges, labels = case
     found = most_frequent(*edges.sides(), np.array(labels, np.uint32), 6, num_threads)
     assert found.tolist() == voted(edges, labels)
-
-
-@given(case=labelled(), num_piles=st.integers(1, 4))
-@settings(deadline=None, max_examples=200)
-def test_votes_in_piles_choose_the_same(case, num_piles):
-    edges, labels = case
-    old = np.array(labels, np.uint32)
-    stored = edges.stored()
-    turned = [(target, source, weight) for source, target, weight in stored]
-    ballots = [*stored, *turned] if edges.directed else stored
-    piles = [
-        count_votes(rows(edges.num_vertices, ballots[pile::num_piles]), old, 6)
-        for pile in range(num_piles)
-    ]
-    assert most_voted(tuple(piles), old, 6).tolist() == voted(edges, labels)
-
-
-@given(case=labelled())
-@settings(deadline=None)
-def test_votes_are_summed_up_by_row_and_label(case):
-    edges, labels = case
-    out, _ = edges.sides()
-    votes = count_votes(out, np.array(labels, np.uint32), 6)
-    found = list(zip(votes.rows.tolist(), votes.labels.tolist(), strict=True))
-    expected = Counter((source, labels[target]) for source, target, _ in edges.stored())
-    assert dict(zip(found, votes.counts.tolist(), strict=True)) == expected
-    assert len(found) == len(set(found))
-    assert votes.rows.tolist() == sorted(votes.rows)
-
-
-def test_votes_that_arrive_in_any_order_count():
-    votes = Votes(*np.array([[2, 0, 2, 0], [4, 3, 1, 5], [1, 2, 1, 2]], np.uint32))
-    old = np.array([9, 8, 7], np.uint32)
-    assert most_voted((votes,), old, 10).tolist() == [3, 8, 1]
-    more = Votes(*np.array([[2], [4], [1]], np.uint32))
-    assert most_voted((votes, more), old, 10).tolist() == [3, 8, 4]
 
 
 def test_hubs_choose_alike_with_any_number_of_threads():
