@@ -53,7 +53,7 @@ def run(edges, num_threads):
     clustering(out, into, num_threads)
     lists = forward_neighbours(out, into, num_threads)
     count_closing(every, lists, every, lists, edges.num_vertices)
-    labels = most_frequent(out, into, every, edges.num_vertices, num_threads)
+    most_frequent(out, into, every, edges.num_vertices, num_threads)
     cores(out, into, num_threads)
     around = neighbours(out, into, num_threads)
     peel(around.offsets, around.members, np.minimum(around.lengths(), every))

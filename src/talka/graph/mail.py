@@ -51,9 +51,5 @@ def opened(mail: NDArray[Any]) -> Some | NDArray[Any]:
     return Some(np.ascontiguousarray(mail["place"]), np.ascontiguousarray(mail["message"]))
 
 
-def num_messages(mail: NDArray[Any]) -> int:
-    return len(mail)
-
-
 def record_of(message: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype([("place", np.uint32), ("message", message)])
