@@ -1,0 +1,115 @@
+"""What every host runs in `graph_machines`: Ray on all, and PageRank driven from host 0.
+
+    python -m benchmarks.graph_machines_rank SCALE SUPERSTEPS OUT PARTITIONS...
+
+The links' bytes are read when a superstep is over. Mails of that one are pulled in the next, so that
+what lies between two readings are whole supersteps; the first ones are left out, because they also
+bring topology and compile.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.ray_hosts import on_hosts
+from benchmarks.rmat import rmat
+from talka.events import Stream, SuperstepDone
+from talka.graph import Graph, RunOptions
+
+WARM = 3
+MESSAGE_BYTES = 8
+IDLE_S = 3.0
+
+
+class Reading(Stream):
+    """Reads clock and links when the first and the last superstep of interest are over."""
+
+    def __init__(self, machines, last):
+        super().__init__()
+        self._machines, self._marks = machines, (WARM, last)
+        self.seconds, self.sent_bytes = [], []
+        self.payload_bytes = 0
+
+    def emit(self, event):
+        if not isinstance(event, SuperstepDone):
+            return
+        first, last = self._marks
+        self.payload_bytes += event.sent_bytes if first <= event.superstep < last else 0
+        if event.superstep in self._marks:
+            self.sent_bytes.append(self._machines.sent_bytes())
+            self.seconds.append(time.perf_counter())
+
+
+def measured(graph, address, machines, num_partitions, num_supersteps):
+    """Bytes and seconds of a superstep."""
+    from talka.engine import OnRay
+
+    class Placing(OnRay):
+        """Knows where partitions were brought."""
+
+        places = ()
+
+        def submit(self, function, *inputs, **given):
+            refs = super().submit(function, *inputs, **given)
+            if given.get("name") == "place":
+                self.places = (*self.places, refs[0])
+            return refs
+
+        def release(self, refs):
+            self.homes = getattr(self, "homes", None) or [self._places[p.id] for p in self.places]
+            super().release(refs)
+
+    last = WARM + num_supersteps
+    events = Reading(machines, last)
+    with Placing(address) as engine:
+        options = RunOptions(engine=engine, num_partitions=num_partitions, events=events)
+        graph.pagerank(num_supersteps=last, options=options)
+        homes = engine.homes
+    between, all_pairs = predicted_bytes(graph, homes)
+    return {
+        "partitions": num_partitions,
+        "machines": len(set(homes)),
+        "predicted_bytes": between,
+        "predicted_all_pairs_bytes": all_pairs,
+        "payload_all_pairs_bytes": events.payload_bytes / num_supersteps,
+        "interface_bytes": (events.sent_bytes[1] - events.sent_bytes[0]) / num_supersteps,
+        "seconds": (events.seconds[1] - events.seconds[0]) / num_supersteps,
+    }
+
+
+def predicted_bytes(graph, homes):
+    """A value for every mirror: of pairs of partitions on two machines, and of all pairs."""
+    between = all_pairs = 0
+    for part in graph.cut(len(homes), "ranges").parts:
+        num_mirrors = part.target_mirror_offsets[1:] - part.target_mirror_offsets[:-1]
+        for owner, count in enumerate(num_mirrors.tolist()):
+            all_pairs += count * MESSAGE_BYTES
+            between += count * MESSAGE_BYTES * (homes[owner] != homes[part.index])
+    return between, all_pairs
+
+
+def idle_bytes_per_s(machines):
+    before = machines.sent_bytes()
+    time.sleep(IDLE_S)
+    return (machines.sent_bytes() - before) / IDLE_S
+
+
+def main():
+    scale, num_supersteps, out, *partitions = sys.argv[1:]
+
+    def drive(address, machines):
+        graph = Graph.from_edges(rmat(int(scale)))
+        rows = [
+            measured(graph, address, machines, int(count), int(num_supersteps))
+            for count in partitions
+        ]
+        answer = {"edges": graph.num_edges, "idle_bytes_per_s": 0.0, "rows": rows}
+        answer["idle_bytes_per_s"] = idle_bytes_per_s(machines)
+        Path(out).write_text(json.dumps(answer))
+
+    on_hosts(drive)
+
+
+if __name__ == "__main__":
+    main()
