@@ -8,7 +8,7 @@ machine and with any number of threads: edge number i draws from a generator tha
 
 import numpy as np
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 from talka.graph.kernels.threads import num_cores, over_ranges
 
 # Of 2**32: below the first a quarter is the upper left, below the second the upper right, ...

@@ -15,7 +15,7 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["compress", "engine"],
     ["network"],
     ["events"],
-    ["errors", "units", "files"],
+    ["errors", "units", "files", "compiled"],
 ]
 DEPTH = {unit: depth for depth, row in enumerate(LAYERS) for unit in row}
 MAY_IMPORT = {("units", "errors")}  # a bad size is an error

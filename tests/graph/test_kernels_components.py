@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 from talka.graph.kernels.components import (
     components,
     flatten,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from talka.data.text.compiled import compiled
+from talka.compiled import compiled
 from talka.data.text.word_kernels import FILE_END, LINE_END
 
 _ONE: Final = np.uint64(1)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.data.text.compiled import compiled
+from talka.compiled import compiled
 
 OUTSIDE, LINE_END, FILE_END = -1, -2, -3
 """In a stream of word ids: a word outside of the vocabulary, the end of a line, of a file."""

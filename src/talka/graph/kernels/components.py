@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from talka.compiled import compiled
 from talka.graph.csr import Csr
-from talka.graph.kernels.compiled import compiled
 from talka.graph.kernels.swapping import compare_and_swap
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from talka.compiled import compiled
 from talka.graph.csr import Csr
-from talka.graph.kernels.compiled import compiled
 from talka.graph.kernels.simple import neighbours
 
 

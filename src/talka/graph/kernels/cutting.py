@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 
 
 @compiled

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 
 _INSIDE, _GAP, _END = 0, 1, 2
 _MINUS, _ZERO, _TEN = 45, np.uint64(48), np.uint64(10)

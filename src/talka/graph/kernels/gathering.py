@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 
 
 @compiled

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 
 _HALF = np.uint64(32)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.graph.kernels.compiled import compiled
+from talka.compiled import compiled
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _HALF, _ONE = np.uint64(32), np.uint64(1)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from talka.compiled import compiled
 from talka.graph.csr import Csr
-from talka.graph.kernels.compiled import compiled
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.kernels.simple import Neighbours, backward_neighbours, forward_neighbours
 from talka.graph.kernels.threads import balanced_cuts, over_ranges

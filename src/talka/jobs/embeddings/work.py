@@ -10,7 +10,6 @@ DIR itself appears whole, by one rename, when all is done; then this folder goes
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from talka.errors import InvalidValueError, OutputError, SavedStateError
 from talka.files import write_whole
 from talka.jobs.embeddings.config import work_dir_of
 from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
+from talka.jobs.lock import PLAN_NAME, PlanLock
 
 RESULT_NAME = "result.json"
 _OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
@@ -40,7 +40,7 @@ class WorkFolder:
         self.path = work_dir_of(self.out)
         self._resume, self._force = resume, force
         self._plan = json.loads(json.dumps(plan, default=str))
-        self._held: int | None = None
+        self._lock = PlanLock()
         self._made: list[Path] = []
         with self._writing():
             self._check()
@@ -48,17 +48,16 @@ class WorkFolder:
     def open(self) -> None:
         """Make the folder, or take over that of the unfinished run; the caller closes it."""
         with self._writing():
-            self._hold()
+            self._lock.take(self.path)
             if not self._resume:
                 self._start()
 
     def close(self) -> None:
         """Let others have the folder; a run that has nothing to go on from leaves nothing behind."""
-        if self._held is not None:
+        if self._lock.is_held:
             if not self.has_pairs:
                 shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._held)
-            self._held = None
+            self._lock.leave()
         for folder in self._made:
             with contextlib.suppress(OSError):  # there is something in it by now
                 folder.rmdir()
@@ -117,7 +116,7 @@ class WorkFolder:
                     raise OutputError(str(self.out), "appeared while this ran", advice)
                 self.out.rename(self.path / "replaced")
             self.output_dir.rename(self.out)
-            (self.path / "plan.json").unlink()  # killed from here on, it is no unfinished run
+            (self.path / PLAN_NAME).unlink()  # killed from here on, it is no unfinished run
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _start(self) -> None:
@@ -127,28 +126,8 @@ class WorkFolder:
                 break
             self._made.append(folder)
         self.path.mkdir(parents=True)
-        write_whole(self.path / "plan.json", json.dumps(self._plan, indent=2))
-        self._hold()
-
-    def _hold(self) -> None:
-        """Keep other processes out, until this one closes the folder or ends in whatever way."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
-        try:
-            plan = os.open(self.path / "plan.json", os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(plan)
-            problem = "belongs to a run that still goes on"
-            advice = "Wait for it, or choose another --out."
-            raise OutputError(str(self.path), problem, advice) from None
-        except OSError:
-            pass  # a file system without locks
-        self._held = plan
+        write_whole(self.path / PLAN_NAME, json.dumps(self._plan, indent=2))
+        self._lock.take(self.path)
 
     def _check(self) -> None:
         if os.path.lexists(self.out):
@@ -177,7 +156,7 @@ class WorkFolder:
     def _check_unfinished(self) -> None:
         """A run that is killed in its first or last moments leaves a folder without a plan."""
         names = [entry.name for entry in os.scandir(self.path)]
-        if "plan.json" in names:
+        if PLAN_NAME in names:
             advice = "Go on with --resume, or start again with --force."
             raise OutputError(str(self.path), "holds an unfinished run", advice)
         if not all(_OURS.fullmatch(name) for name in names):
@@ -186,7 +165,7 @@ class WorkFolder:
 
     def _check_plan(self) -> None:
         try:
-            before = dict(_options(json.loads((self.path / "plan.json").read_text())))
+            before = dict(_options(json.loads((self.path / PLAN_NAME).read_text())))
         except (OSError, ValueError, AttributeError):
             advice = "Start without --resume."
             raise OutputError(str(self.path), "holds no unfinished run", advice) from None

@@ -8,7 +8,6 @@ FILE itself appears whole when all is done; then this folder goes.
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 from talka.errors import OutputError
 from talka.files import unnamed_file, write_whole
+from talka.jobs.lock import PLAN_NAME, PlanLock
 
 _OURS: Final = re.compile(r"plan\.json|\.?superstep-.*|\.plan\.json\..*")
 _FREE: Final = {"engine", "checkpoint_every"}
@@ -33,7 +33,7 @@ class Unfinished:
         self.out, self.path = out, out.parent / f"{out.name}.unfinished"
         self._resume, self._force = resume, force
         self._plan = json.loads(json.dumps(plan))
-        self._held: int | None = None
+        self._lock = PlanLock()
         with self._writing():
             self._check()
 
@@ -45,12 +45,12 @@ class Unfinished:
     def open(self) -> None:
         """Make the folder, or take over that of the unfinished run; the caller closes it."""
         with self._writing():
-            self._hold()
+            self._lock.take(self.path)
             if not self._resume:
                 shutil.rmtree(self.path, ignore_errors=True)
                 self.path.mkdir()
-                write_whole(self.path / "plan.json", json.dumps(self._plan, indent=2))
-                self._hold()
+                write_whole(self.path / PLAN_NAME, json.dumps(self._plan, indent=2))
+                self._lock.take(self.path)
 
     def check_still_free(self) -> None:
         """Somebody may have made the file while this ran."""
@@ -60,30 +60,10 @@ class Unfinished:
 
     def close(self, *, is_done: bool) -> None:
         """Let others have the folder; one with nothing to go on from is not left behind."""
-        if self._held is not None:
+        if self._lock.is_held:
             if is_done or not self.has_checkpoint:
                 shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._held)
-            self._held = None
-
-    def _hold(self) -> None:
-        """Keep other processes out, until this one closes the folder or ends in whatever way."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
-        try:
-            plan = os.open(self.path / "plan.json", os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(plan)
-            problem, advice = "belongs to a run that still goes on", "Wait for it."
-            raise OutputError(str(self.path), problem, advice) from None
-        except OSError:
-            pass  # a file system without locks
-        self._held = plan
+            self._lock.leave()
 
     def _check(self) -> None:
         if self.out.is_dir() or self.out.name in ("", ".."):
@@ -114,7 +94,7 @@ class Unfinished:
 
     def _check_plan(self) -> None:
         try:
-            before = json.loads((self.path / "plan.json").read_text())
+            before = json.loads((self.path / PLAN_NAME).read_text())
         except (OSError, ValueError):
             before = None
         if not isinstance(before, dict) or not self.has_checkpoint:

@@ -1,7 +1,8 @@
-"""The one way kernels over graphs are compiled: they release the GIL and are kept on disk.
+"""The one way kernels are compiled: they release the GIL and are kept on disk.
 
-Never `parallel=True`: the caller cuts the work (`threads.py`). Never `fastmath`: it doubled the
-time of loops that gather, and sums would depend on the processor.
+Never `parallel=True`: the caller cuts the work, so that it can be interrupted between the pieces
+and threads are counted in one place. Never `fastmath`: it doubled the time of loops that gather,
+and sums would depend on the processor.
 """
 
 from collections.abc import Callable
