@@ -6,6 +6,7 @@ waits for: what it took, where it ran, what went wrong. So no output passes thro
 """
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -71,6 +72,7 @@ class OnRay(Driver):
         self._lying: dict[str, set[OutputId]] = {}
         """By machine: outputs that go with it."""
         self._functions: dict[bytes, Any] = {}
+        self._num_dealt = itertools.count()
         self._meters: dict[str, Meter] = {}
         # Ray calls back in a thread of its own that must not wait: it only puts into this queue.
         self._reports: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -106,7 +108,21 @@ class OnRay(Driver):
             if function not in self._functions:
                 self._functions[function] = ray.put(function)
             function = self._functions[function]
-        task.shipped = (function, ship(task.function, constants) if constants else None)
+        shipped = ship(task.function, constants) if constants else None
+        is_data = shipped is not None and len(shipped) > _INLINE_OUTPUT_BYTES and not task.inputs
+        task.shipped = (function, shipped, self._deal() if is_data else None)
+
+    def _deal(self) -> str | None:
+        """The machine whose turn it is to be brought data: tasks will run where that lies.
+
+        Ray's own strategy to spread tasks often puts two in a row on one machine.
+        """
+        machines = sorted(
+            machine["NodeID"]
+            for machine in ray.nodes()
+            if machine["Alive"] and machine["Resources"].get("CPU")
+        )
+        return machines[next(self._num_dealt) % len(machines)] if machines else None
 
     def _launch(self, task: Task) -> None:
         inputs = task.inputs
@@ -114,13 +130,13 @@ class OnRay(Driver):
         if lost:  # dropped after the lineage said run
             self._reports.put(functools.partial(self._inputs_lost, task, lost))
             return
+        function, constants, dealt_to = task.shipped
         options: dict[str, Any] = {}
         if task.near in self._places:
             near = NodeAffinitySchedulingStrategy(self._places[task.near], soft=True)
             options["scheduling_strategy"] = near
-        elif not inputs:
-            options["scheduling_strategy"] = "SPREAD"  # data begins here: not all on one machine
-        function, constants = task.shipped
+        elif dealt_to is not None:
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(dealt_to, soft=True)
         *outputs, receipt = self._remote.options(
             name=task.name, num_returns=len(task.outputs) + 1, max_retries=0, **options
         ).remote(function, constants, len(task.outputs), *(self._objects[i] for i in inputs))
