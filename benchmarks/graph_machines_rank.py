@@ -48,24 +48,21 @@ def measured(graph, address, machines, num_partitions, num_supersteps):
     class Placing(OnRay):
         """Knows where partitions were brought."""
 
-        places = ()
+        def __init__(self, address):
+            super().__init__(address)
+            self.homes = {}
 
-        def submit(self, function, *inputs, **given):
-            refs = super().submit(function, *inputs, **given)
-            if given.get("name") == "place":
-                self.places = (*self.places, refs[0])
-            return refs
-
-        def release(self, refs):
-            self.homes = getattr(self, "homes", None) or [self._places[p.id] for p in self.places]
-            super().release(refs)
+        def _finished(self, task):
+            if task.name == "place":
+                self.homes[task.id] = self._places[task.outputs[0]]
+            super()._finished(task)
 
     last = WARM + num_supersteps
     events = Reading(machines, last)
     with Placing(address) as engine:
         options = RunOptions(engine=engine, num_partitions=num_partitions, events=events)
         graph.pagerank(num_supersteps=last, options=options)
-        homes = engine.homes
+    homes = [home for _, home in sorted(engine.homes.items())]
     between, all_pairs = predicted_bytes(graph, homes)
     return {
         "partitions": num_partitions,
@@ -104,8 +101,8 @@ def main():
             measured(graph, address, machines, int(count), int(num_supersteps))
             for count in partitions
         ]
-        answer = {"edges": graph.num_edges, "idle_bytes_per_s": 0.0, "rows": rows}
-        answer["idle_bytes_per_s"] = idle_bytes_per_s(machines)
+        idle = idle_bytes_per_s(machines)
+        answer = {"edges": graph.num_edges, "idle_bytes_per_s": idle, "rows": rows}
         Path(out).write_text(json.dumps(answer))
 
     on_hosts(drive)

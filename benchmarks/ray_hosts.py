@@ -64,7 +64,22 @@ def on_hosts(drive):
         for _ in range(num_hosts - 1):
             connection = until_the_end.enter_context(listener.accept()[0])
             connections[connection.recv(1)[0]] = connection
+        _join(address, num_hosts, until_the_end)
         drive(address, Machines(connections))
+
+
+def _join(address, num_hosts, until_the_end):
+    """Connect the driver, and wait until Ray has all machines."""
+    from talka.engine import ray_cluster  # isort: skip  # before ray: it says where the key is
+
+    import ray
+
+    _connected(*address.split(":")).close()
+    until_the_end.callback(ray_cluster.connect(address).close)
+    deadline_s = time.monotonic() + _START_TIMEOUT_S
+    while sum(machine["Alive"] for machine in ray.nodes()) < num_hosts:
+        assert time.monotonic() < deadline_s, "a machine did not join"
+        time.sleep(0.05)
 
 
 def _be_a_machine(head, rank):
