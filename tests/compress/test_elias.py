@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.compress.bits import elias, packing
+from talka.compress.bits import elias, elias_reading, packing
 from talka.compress.bits.levels import Grid
 
 
@@ -43,7 +43,8 @@ def written(levels, largest, limit=1 << 20):
     width, zero = (2 * largest).bit_length(), np.uint32(largest)
     words = packed([level + largest for level in levels], width)
     codes = np.zeros(limit + elias.MARGIN, np.uint32)
-    size = elias.write_codes(words, width, len(levels), zero, limit, codes)
+    count = int(np.count_nonzero(levels))
+    size = elias.write_codes(elias.Packed(words, width, len(levels), zero, count), limit, codes)
     return codes[:size]
 
 
@@ -55,7 +56,7 @@ def read(codes, num_values, largest):
     out = np.full(num_values, 9, np.float32)
     unit = np.full(1, 0.5, np.float32)  # a level is two steps
     grid = Grid(2 * largest, num_values, unit, unit, unit)
-    return elias.read_codes(codes, grid, False, np.float32(1), out), out
+    return elias_reading.read_codes(codes, grid, False, np.float32(1), out), out
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,51 @@ def test_long_ways(place):
     fits, out = read(codes, len(levels), 7)
     assert fits
     np.testing.assert_array_equal(out, levels)
+
+
+@pytest.mark.parametrize("num_others", [8191, 8192, 8193, 16_384, 16_385, 40_000])
+@pytest.mark.parametrize("largest", [1, 7, 127, 128])
+@pytest.mark.parametrize("way", [1, 3, 40])
+def test_marks_say_where_every_8192nd_code_begins(num_others, largest, way):
+    levels = many_levels(num_others, largest, way)
+    codes = written(levels.tolist(), largest)
+    num_marks = (num_others - 1) // 8192
+    assert codes[0] == num_others
+    others, bits, last = np.flatnonzero(levels), "", 0
+    for number in range(num_marks + 1):
+        some = others[8192 * number : 8192 * (number + 1)]
+        part = codes_of(levels[last : some[-1] + 1].tolist(), largest)
+        if number < num_marks:
+            mark = codes[1 + 2 * number : 3 + 2 * number].tolist()
+            assert mark == [len(part), some[-1] + 1 - last]
+        bits, last = bits + part, some[-1] + 1
+    assert text(codes[1 + 2 * num_marks :]) == bits + "0" * (-len(bits) % 32)
+    fits, out = read(codes, len(levels), largest)
+    assert fits
+    np.testing.assert_array_equal(out, levels)
+
+
+def many_levels(num_others, largest, way):
+    """Levels with ways of about so long between them, and one that is much longer."""
+    rng = np.random.default_rng(num_others + largest + way)
+    others = np.cumsum(rng.integers(1, 2 * way, num_others)) - 1
+    others[num_others // 3 :] += 9000
+    levels = np.zeros(others[-1] + 1 + way, np.int64)
+    levels[others] = rng.integers(1, largest + 1, num_others) * rng.choice([-1, 1], num_others)
+    return levels
+
+
+@pytest.mark.parametrize("way", [3, 40])
+def test_marks_that_say_something_else_are_refused(way):
+    levels = many_levels(30_000, 7, way)
+    codes = written(levels.tolist(), 7)
+    for place in range(1, 7):
+        for change in (1, -1, 1 << 20, -int(codes[place])):
+            forged = codes.astype(np.int64)
+            forged[place] += change
+            if place < 5:  # as if the next one made up for it
+                forged[place + 2] -= change
+            assert not read(forged.astype(np.uint32), len(levels), 7)[0]
 
 
 def test_more_than_the_limit_is_not_written():

@@ -131,6 +131,29 @@ def test_narrow_numbers_take_the_low_bits():
         np.testing.assert_array_equal(out, WORDS[0].astype(kind))
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int8, np.int16])
+def test_narrow_numbers_become_wide_ones_of_the_same_value(kind):
+    @compiled
+    def widened(numbers, out):
+        lanes.prefetch(numbers, 1 << 20)  # what is not there is no error
+        store(out, 0, load(numbers, 0))
+
+    numbers = WORDS[0].astype(kind)
+    out = np.empty(LANES, np.int32 if np.dtype(kind).kind == "i" else np.uint32)
+    widened(numbers, out)
+    np.testing.assert_array_equal(out, numbers)
+
+
+def test_a_word_is_eight_bytes_from_the_lowest_on():
+    @compiled
+    def put(out, at, word):
+        lanes.store_word(out, at, word)
+
+    out = np.zeros(12, np.uint8)
+    put(out, 3, np.uint64(0x0807060504030201))
+    assert out.tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0]
+
+
 def test_lanes_of_scattered_memory_are_an_error():
     with pytest.raises(TypingError, match="contiguous"):
         arithmetic(np.zeros(64, np.float32)[::2], FLOATS[0], np.float32(1), FLOATS[1])

@@ -36,11 +36,23 @@ _CODES = {
     types.uint32: _I32,
     types.boolean: _I1,
 }
+_WIDER = {
+    types.uint8: types.uint32,
+    types.uint16: types.uint32,
+    types.int8: types.int32,
+    types.int16: types.int32,
+}
 
 
 def compiled(function: Kernel) -> Kernel:
     """A kernel: without the GIL, exact, kept on disk."""
     compile_it = numba.njit(nogil=True, cache=True, error_model="numpy")
+    return cast(Kernel, compile_it(function))
+
+
+def inlined(function: Kernel) -> Kernel:
+    """A kernel that becomes part of its callers: for few lines inside of a hot loop."""
+    compile_it = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
     return cast(Kernel, compile_it(function))
 
 
@@ -130,10 +142,12 @@ for _symbol in (*_ARITHMETIC, *_COMPARISONS):
 # Memory.
 
 
-def _place(context: Any, builder: Any, signature: Any, args: Any, code: Any) -> Any:
+def _place(
+    context: Any, builder: Any, signature: Any, args: Any, code: Any, length: int = LANES
+) -> Any:
     array = context.make_array(signature.args[0])(context, builder, args[0])
     if config.BOUNDSCHECK:
-        end = builder.add(args[1], args[1].type(LANES))
+        end = builder.add(args[1], args[1].type(length))
         outside = builder.or_(
             builder.icmp_signed("<", args[1], args[1].type(0)),
             builder.icmp_signed(">", end, array.nitems),
@@ -152,16 +166,18 @@ def _check_place(array: Any, at: Any) -> None:
 
 
 def _load(context: Any, array: Any, at: Any) -> Any:
-    """`array[at : at + 16]`; 1- and 2-byte numbers become unsigned 4-byte ones."""
+    """`array[at : at + 16]`; 1- and 2-byte numbers become 4-byte ones."""
     _check_place(array, at)
     item = array.dtype
-    kind = Lanes(types.uint32 if item in (types.uint8, types.uint16) else item)
+    kind = Lanes(_WIDER.get(item, item))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = ir.VectorType(context.get_data_type(item), LANES)
         place = _place(context, builder, signature, args, code)
         found = builder.load(place, align=item.bitwidth // 8)
-        return found if code == kind.code else builder.zext(found, kind.code)
+        if code == kind.code:
+            return found
+        return (builder.sext if item.signed else builder.zext)(found, kind.code)
 
     return kind(array, at), generate
 
@@ -181,8 +197,39 @@ def _store(context: Any, array: Any, at: Any, lanes: Any) -> Any:
     return types.void(array, at, lanes), generate
 
 
+def _store_word(context: Any, array: Any, at: Any, word: Any) -> Any:
+    """`array[at : at + 8]`, which are bytes, become those of a number of 64 bits."""
+    _check_place(array, at)
+    if array.dtype != types.uint8 or word != types.uint64:
+        raise TypingError(f"a word of {word} is no eight of {array.dtype}")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args, _I64, 8)
+        builder.store(args[2], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, at, word), generate
+
+
+def _prefetch(context: Any, array: Any, at: Any) -> Any:
+    """`array[at]` will be changed soon; it need not exist."""
+    _check_place(array, at)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = context.make_array(array)(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(start, [args[1]]), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _I32, _I32, _I32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind)
+        builder.call(function, [place, _I32(1), _I32(3), _I32(1)])  # to write, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, at), generate
+
+
 load: Any = intrinsic(_load)
 store: Any = intrinsic(_store)
+store_word: Any = intrinsic(_store_word)
+prefetch: Any = intrinsic(_prefetch)
 
 
 # Choices, and masks as bits: lane 0 is the lowest.

@@ -12,7 +12,7 @@ import numpy as np
 
 from talka.compress.bits.dense import rest_of, wanted
 from talka.compress.bits.draws import draw_lanes, half_turn
-from talka.compress.bits.elias import measure_block
+from talka.compress.bits.elias import measure_block, measured_nothing, sizes_of
 from talka.compress.bits.lanes import (
     LANES,
     bits_of,
@@ -82,7 +82,7 @@ def write_levels(
     magnitudes in Elias codes; (-1, 0) if a bucket is not finite.
     """
     levels = np.empty(BLOCK, np.uint32)
-    zero, total = np.uint32(grid.top >> 1), (np.int64(0), np.int64(0))
+    zero, measured = np.uint32(grid.top >> 1), measured_nothing()
     num_measured, full = 0, len(values) // BLOCK * BLOCK
     for start in range(0, full, BLOCK):
         num_measured = _measure(values, residual, grid, by_largest, num_measured, start + BLOCK)
@@ -91,7 +91,7 @@ def write_levels(
         _round_block(values, residual, start, grid, key, start, levels)
         pack(levels, width, words, start * width >> 5)
         if counted:
-            total = _sum(total, measure_block(levels, zero))
+            measured = measure_block(levels, zero, measured)
     if full < len(values):
         if _measure(values, residual, grid, by_largest, num_measured, len(values)) < 0:
             return np.int64(-1), np.int64(0)
@@ -103,8 +103,8 @@ def write_levels(
         if residual is not None:
             residual[full:] = rest_residual[:rest]
         levels[rest:] = zero
-        total = _sum(total, measure_block(levels, zero))
-    return total
+        measured = measure_block(levels, zero, measured)
+    return sizes_of(measured, zero)
 
 
 @compiled
@@ -124,11 +124,6 @@ def _measure(
 
 
 @compiled
-def _sum(a: Any, b: Any) -> Any:
-    return a[0] + b[0], a[1] + b[1]
-
-
-@compiled
 def _round_block(
     values: Any, residual: Any, start: Any, grid: Grid, key: Any, place: Any, levels: Any
 ) -> None:
@@ -140,18 +135,18 @@ def _round_block(
         for at in range(pair, pair + 2 * LANES, LANES):
             if start + at >= end:
                 index, end = index + 1, end + grid.bucket
-            inverse = _of_buckets(grid.inverses, index, end - start - at)
+            inverse = of_buckets(grid.inverses, index, end - start - at)
             row = wanted(values, residual, place + at)
             point = _rounded(row, inverse, grid.top, draws)
             store(levels, at, to_ints(point + np.float32(grid.top) * _HALF))
             if residual is not None:
-                unit = _of_buckets(grid.units, index, end - start - at)
+                unit = of_buckets(grid.units, index, end - start - at)
                 store(residual, place + at, row - (point + point) * unit)
             draws = half_turn(draws)
 
 
 @compiled
-def _of_buckets(scales: Any, index: Any, left: Any) -> Any:
+def of_buckets(scales: Any, index: Any, left: Any) -> Any:
     """Of each lane of a row of which only the first `left` values lie in bucket `index`."""
     last = len(scales) - 1
     here = scales[min(index, last)]
@@ -196,7 +191,7 @@ def _place_block(
     for at in range(0, BLOCK, LANES):
         if start + at >= end:
             index, end = index + 1, end + grid.bucket
-        unit = _of_buckets(grid.units, index, end - start - at)
+        unit = of_buckets(grid.units, index, end - start - at)
         steps = to_floats(signed(load(levels, at) * 2 - grid.top))
         row = steps * unit * scale
         store(out, place + at, load(out, place + at) + row if add else row)
