@@ -119,7 +119,7 @@ class SlowSignificance(SlowValues, Significance):
         for lane in lanes:
             total += lane
         tau = self.ratio * math.sqrt(total / len(wanted))
-        tau = np.float32(tau if tau < np.finfo(np.float32).max else math.inf)
+        tau = np.float32(tau if tau < float(np.finfo(np.float32).max) else math.inf)
         large = [index for index, one in enumerate(np.abs(wanted)) if one >= tau and one > 0]
         if not large and total > 0:
             large = [int(np.argmax(np.abs(wanted)))]
