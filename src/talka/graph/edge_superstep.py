@@ -234,8 +234,9 @@ class EdgeSuperstep:
         for name in self.plan.aggregates:
             totals = np.empty(num_blocks, np.float64)
             kernel = getattr(self.kernels, f"total_{name}")
-            cuts = np.linspace(0, num_blocks, self.context.num_threads + 1).astype(np.int64)
-            over_ranges(kernel, cuts, self.num_own, old, values, totals, *self._env)
+            over_ranges(
+                kernel, self._even(num_blocks), self.num_own, old, values, totals, *self._env
+            )
             self.report.totals[name] = totals.tolist()
         return State(values, frontier)
 
@@ -252,12 +253,10 @@ class EdgeSuperstep:
         """From counts alone: a superstep that is run again must go the same way."""
         if state.frontier is None:
             return False
-        out, into = self.part.out, self.part.into
-        num_edges = int(
-            (out.offsets[state.frontier + 1] - out.offsets[state.frontier]).sum(dtype=np.int64)
-        )
-        if num_edges == 0:
-            return True  # nobody hears anything; to pull would say so to every vertex
+        into = self.part.into
+        num_edges = self._edges_here(state.frontier)
+        if PUSH_COST * num_edges < into.num_rows:
+            return True  # to pull is to look at every row; with no edges, nobody hears anything
         if PUSH_COST * num_edges >= into.num_entries:
             return False
         if not self.plan.has_settled:
@@ -266,6 +265,13 @@ class EdgeSuperstep:
         counts = over_ranges(self.kernels.count_open, cuts, state.values, into.offsets, *self._env)
         far = into.num_entries - int(into.offsets[self.num_own])
         return bool(PUSH_COST * num_edges < sum(counts) + far)
+
+    def _edges_here(self, frontier: NDArray[np.uint32]) -> int:
+        """Edges of those who speak that lie in this partition: all, but under a vertex cut."""
+        if len(self.part.source_mirrors) == 0 and len(self.part.send_places) == 0:
+            return self.report.active_edges
+        offsets = self.part.out.offsets
+        return int((offsets[frontier + 1] - offsets[frontier]).sum(dtype=np.int64))
 
     def _push(self, values: NDArray[Any], frontier: NDArray[np.uint32]) -> Some:
         out = self.part.out
@@ -283,18 +289,13 @@ class EdgeSuperstep:
         return Some(places, messages) if said.all() else Some(places[said], messages[said])
 
     def _pull(self, state: State) -> NDArray[Any]:
-        into, num_slots = self.part.into, self.part.out.num_rows
-        flags = _ALL
-        if state.frontier is not None:
-            flags = np.zeros(num_slots, np.uint8)
-            flags[state.frontier] = 1
-        contributions = np.empty(0, self.message_type)
+        into = self.part.into
+        flags, contributions = _ALL, np.empty(0, self.message_type)
         if not self.plan.is_weighted:
-            contributions = np.empty(num_slots, self.message_type)
-            cuts = np.linspace(0, num_slots, self.context.num_threads + 1).astype(np.int64)
-            over_ranges(
-                self.kernels.contribute, cuts, state.values, flags, contributions, *self._env
-            )
+            contributions = self._contributions(state)
+        elif state.frontier is not None:
+            flags = np.zeros(self.part.out.num_rows, np.uint8)
+            flags[state.frontier] = 1
         combined = np.empty(into.num_rows, self.message_type)
         over_ranges(
             self.kernels.pull, self._cuts(into.offsets), into.offsets, into.columns,
@@ -304,6 +305,22 @@ class EdgeSuperstep:
         self.report.way = "pull"
         self.report.edges += into.num_entries
         return combined
+
+    def _contributions(self, state: State) -> NDArray[Any]:
+        """What each source slot says, once for all of its edges; `nothing` for those who do not."""
+        num_slots = self.part.out.num_rows
+        if state.frontier is None:
+            said = np.empty(num_slots, self.message_type)
+            over_ranges(
+                self.kernels.contribute, self._even(num_slots), state.values, said, *self._env
+            )
+        else:
+            said = np.full(num_slots, self.nothing, self.message_type)
+            cuts = self._even(len(state.frontier))
+            over_ranges(
+                self.kernels.contribute_some, cuts, state.frontier, state.values, said, *self._env
+            )
+        return said
 
     # Routes.
 
@@ -339,8 +356,12 @@ class EdgeSuperstep:
     # Threads.
 
     def _over_own(self, kernel: str, *arguments: Any) -> None:
-        cuts = np.linspace(0, self.num_own, self.context.num_threads + 1).astype(np.int64)
+        cuts = self._even(self.num_own)
         over_ranges(getattr(self.kernels, kernel), cuts, *arguments, *self._env)
+
+    def _even(self, size: int) -> NDArray[np.int64]:
+        """Ranges of equal length, one for each thread."""
+        return np.linspace(0, size, self.context.num_threads + 1).astype(np.int64)
 
     def _cuts(self, offsets: NDArray[Any]) -> NDArray[np.int64]:
         return balanced_cuts(offsets, self.context.num_threads)
@@ -350,7 +371,7 @@ class EdgeSuperstep:
 
 
 def _places(flags: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    return np.flatnonzero(flags).astype(np.uint32)
+    return np.flatnonzero(flags.view(np.bool_)).astype(np.uint32)  # bytes are slower to search
 
 
 def _is_empty(mail: Some | NDArray[Any]) -> bool:

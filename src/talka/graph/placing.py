@@ -40,6 +40,8 @@ def place(
 
 def by_slots(parts: Sequence[Part], arrays: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
     """For each partition the numbers of its source slots, and the entries that `arrays` have there."""
+    if len(parts) == 1:
+        return [[parts[0].own, *arrays]]  # slots are numbers then
     slots = [part.source_numbers for part in parts]
     return [[each, *(np.ascontiguousarray(array[each]) for array in arrays)] for each in slots]
 

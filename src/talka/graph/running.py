@@ -17,6 +17,7 @@ from talka.graph.checkpoint import Checkpoints
 from talka.graph.edge_tasks import EdgeStepper, plan_of
 from talka.graph.halting import Rules
 from talka.graph.kernels.threads import num_cores
+from talka.graph.part import Part
 from talka.graph.placing import by_slots, place, release
 from talka.graph.program import EdgeProgram
 from talka.graph.supersteps import Supersteps
@@ -109,8 +110,8 @@ def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions)
         )
     with events.phase("graph/cut"):
         parts = graph.cut(options.num_partitions, how).parts
-    arrays = [*(side.astype(np.uint32) for side in (graph.out.degrees(), graph.into.degrees()))]
-    arrays += [np.asarray(array) for array in program.attributes.values()]
+    attributes = [np.ascontiguousarray(array) for array in program.attributes.values()]
+    arrays = [*_degrees(graph, parts), *attributes]
     rules = Rules(program.num_supersteps, options.max_supersteps, program.until, plan.aggregates)
     with _engine(options, events) as engine:
         placed = place(engine, parts, by_slots(parts, arrays), python=not options.compiled)
@@ -196,6 +197,13 @@ def _engine(options: RunOptions, events: Stream) -> Iterator[Engine]:
         return
     with Embedded(events=events) as engine:
         yield engine
+
+
+def _degrees(graph: "Graph", parts: Sequence[Part]) -> list[NDArray[np.uint32]]:
+    """Out and in, by vertex number."""
+    if len(parts) == 1:
+        return [parts[0].out_degrees, parts[0].in_degrees]
+    return [side.degrees().astype(np.uint32) for side in (graph.out, graph.into)]
 
 
 def _check_attributes(graph: "Graph", program: EdgeProgram) -> None:

@@ -89,10 +89,10 @@ def begin(start, stop, values, $env):
         values[v] = $initial
 
 
-@compiled(I64, I64, kept(V), kept(U8), made(M), *ENV)
-def contribute(start, stop, values, flags, contributions, $env):
+@compiled(I64, I64, kept(V), made(M), *ENV)
+def contribute(start, stop, values, contributions, $env):
     for v in range(start, stop):
-        if out_degrees[v] > 0 and $is_active:
+        if out_degrees[v] > 0:
             contributions[v] = $message
         else:
             contributions[v] = NOTHING
@@ -137,6 +137,14 @@ _FRONTIER_KERNELS = Template("""
 def find_starters(start, stop, values, flags, $env):
     for v in range(start, stop):
         flags[v] = $starts
+
+
+@compiled(I64, I64, kept(U32), kept(V), made(M), *ENV)
+def contribute_some(start, stop, frontier, values, contributions, $env):
+    for place in range(start, stop):
+        v = frontier[place]
+        if out_degrees[v] > 0:
+            contributions[v] = $message
 
 
 @compiled(kept(U32), kept(OFFSET), kept(U32), kept(F64), kept(V), made(M), made(U8), made(U32), *ENV)
