@@ -18,6 +18,7 @@ from talka.compress.payload import HEADER, SECTION, VERSION, seal_of
 from talka.errors import PayloadError
 from tests.compress.sparse_cases import vector
 from tests.compress.specs import PLAIN
+from tests.compress.test_elias import refuse_forged_marks
 
 EXTREMES = [
     0,
@@ -88,7 +89,7 @@ def attack(spec, *, seconds, seed=0):
     rng, end = np.random.default_rng(seed), time.monotonic() + seconds
     tried = refused = 0
     while time.monotonic() < end:
-        num_values = int(rng.choice([1, 3, 17, 100, 600, 2000]))
+        num_values = int(rng.choice([1, 3, 17, 100, 600, 2000, 70_000]))
         kind = str(rng.choice(["gaussian", "heavy", "few", "zeros", "ties"]))
         one = compressor(spec)
         data = bytes(one.encode(torch.from_numpy(vector(kind, num_values, tried))).data.numpy())
@@ -100,7 +101,7 @@ def attack(spec, *, seconds, seed=0):
 
 def roundtrip(spec):
     """Sizes around all blocks, with and without a residual, one matrix with rows of zeros."""
-    for num_values in [*range(70), 500, 511, 512, 513, 1023, 1025, 4096, 5000]:
+    for num_values in [*range(70), 500, 511, 512, 513, 1023, 1025, 4096, 5000, 70_000]:
         for kind in ("gaussian", "few"):
             values = torch.from_numpy(vector(kind, num_values, num_values))
             layout = layout_of({"w": (num_values // 9, 9), "rest": (num_values % 9,)})
@@ -124,6 +125,7 @@ def main():
         pass
     else:
         sys.exit("bounds are not checked")
+    refuse_forged_marks(seed=2, repeats=200)
     for spec in PLAIN:
         roundtrip(spec)
         print(spec, *attack(spec, seconds=1.0))

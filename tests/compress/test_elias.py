@@ -1,5 +1,7 @@
 """Elias codes and packed numbers against strings of bits."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,6 +152,34 @@ def test_marks_that_say_something_else_are_refused(way):
             if place < 5:  # as if the next one made up for it
                 forged[place + 2] -= change
             assert not read(forged.astype(np.uint32), len(levels), 7)[0]
+
+
+def test_forged_marks_and_codes_stay_in_their_arrays():
+    """Under NUMBA_BOUNDSCHECK=1, see `hostile.py`, this says more."""
+    refuse_forged_marks(seed=1, repeats=30)
+
+
+def refuse_forged_marks(seed, repeats):
+    rng = np.random.default_rng(seed)
+    for way, num_others, largest in itertools.product((1, 3, 8), (9000, 17_000, 30_000), (1, 7)):
+        levels = many_levels(num_others, largest, way)
+        codes = written(levels.tolist(), largest).astype(np.int64)
+        head = 1 + 2 * ((num_others - 1) // 8192)
+        for _ in range(repeats):
+            forged = codes.copy()
+            for place in rng.integers(1, head, rng.integers(1, 4)):
+                change = rng.choice([1, -1, 5000, -5000, 1 << 20, 1 << 31, rng.integers(9000)])
+                forged[place] += change
+                if rng.random() < 0.5 and place + 2 < head:
+                    forged[place + 2] -= change
+            forged &= 0xFFFFFFFF
+            changes_marks = not np.array_equal(forged, codes)
+            if changes_codes := rng.random() < 0.5:  # now and then so that they fit the marks again
+                forged[rng.integers(head, len(forged))] ^= 1 << rng.integers(32)
+            if rng.random() < 0.2:
+                forged = forged[: rng.integers(1, len(forged))]
+            fits, _ = read(forged.astype(np.uint32), len(levels), largest)
+            assert not fits or changes_codes or not changes_marks
 
 
 def test_more_than_the_limit_is_not_written():

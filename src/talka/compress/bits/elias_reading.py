@@ -181,7 +181,7 @@ def _read_many(codes: Any, table: Any, grid: Any, scale: Any, out: Any) -> Any:
         end_b = end_a
         if number < last:
             end_b = _end_of(codes, number + 1, end_a[0], end_a[1], len(out))
-        if end_b[0] > 32 * len(codes) or end_b[1] > len(out):
+        if not (end_a[0] <= end_b[0] <= 32 * len(codes) and end_a[1] <= end_b[1] <= len(out)):
             return False
         a, b = (bit, value, left_a), (end_a[0], end_a[1], left_b)
         a, b = _read_two(codes, table, a, end_a, b, end_b, buffers, grid, scale, out)
@@ -244,6 +244,8 @@ def _read_two(
             bit_b, place_b, left_b, late_b = _some(
                 codes, table, largest, bit_b, place_b, left_b, full_b, levels_b
             )
+        # Places are in the buffer only as long as codes are left, whatever bits follow.
+        full_a, full_b = full_a if left_a > 0 else -1, full_b if left_b > 0 else -1
         _add(levels_a, start_a, end_a[1], grid, scale, out)
         _add(levels_b, start_b, end_b[1], grid, scale, out)
         start_a, place_a = start_a + _CHUNK, place_a - _CHUNK
