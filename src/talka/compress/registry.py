@@ -56,7 +56,7 @@ def compressor(
     'none+ef'
     >>> compressor("trunk16")
     Traceback (most recent call last):
-    talka.errors.SpecError: 'trunk16' names no compressor; allowed is 'trunc16', the nearest.
+    talka.errors.payloads.SpecError: 'trunk16' names no compressor; allowed is 'trunc16', the nearest.
     """
     name, arguments, feedback = _parts(spec)
     if name == "powersgd":

@@ -1,13 +1,17 @@
 """Exchanges by name, and from the short form of what is said.
 
-`open_exchange("onebit+ef")` is two-phase, `open_exchange("none")` a ring; another way is named:
-`open_exchange("onebit+ef", "all-gather")`. `powersgd:4` is both at once.
+`open_exchange("onebit+ef")` is two-phase, `open_exchange("none")` a ring, and what keeps a few values
+is gathered from a few workers; another way is named: `open_exchange("topk:0.01+ef", "two-phase")`.
+`powersgd:4` is both at once.
 """
 
 import torch.distributed as dist
 
 from talka.compress import Additive, ErrorFeedback, compressor
 from talka.compress.base import NonFinite
+from talka.compress.significance import Significance
+from talka.compress.threshold import Threshold
+from talka.compress.topk import TopK
 from talka.errors import SpecError, UnknownNameError
 from talka.exchange.all_gather import AllGather
 from talka.exchange.base import AnyCompressor, CompressedExchange, Exchange
@@ -22,6 +26,8 @@ from talka.exchange.two_phase import TwoPhase
 COMPRESSED: dict[str, type[CompressedExchange]] = {
     one.name: one for one in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Tree)
 }
+MAX_GATHERED = 8
+"""Workers up to which sparse payloads are gathered unless an exchange is named."""
 EXCHANGES: dict[str, type[Exchange]] = {**COMPRESSED, LowRank.name: LowRank}
 
 
@@ -42,7 +48,7 @@ def open_exchange(
         return LowRank(factor_rank, group=group)
     chosen = compressor(spec, seed=seed, nonfinite=nonfinite, whole_below=whole_below)
     if name is None:
-        name = default_name(chosen)
+        name = default_name(chosen, dist.get_world_size(group))
     if name not in COMPRESSED:
         if name == LowRank.name:
             raise SpecError(spec, "does not go by low-rank", "powersgd:R there, such as powersgd:4")
@@ -50,10 +56,18 @@ def open_exchange(
     return COMPRESSED[name](chosen, group=group)
 
 
-def default_name(chosen: AnyCompressor) -> str:
-    """A ring for what adds up in its own form, two phases for all else."""
+def default_name(chosen: AnyCompressor, num_workers: int) -> str:
+    """A ring for what adds up in its own form, two phases for all else but sparse payloads.
+
+    An owner of two phases keeps the same share of the average as each worker of its own values:
+    most of what was sent is put off once more. Gathering loses nothing the second time. It sends
+    P/2 times as much, which sparse payloads of a few workers can bear.
+    """
     inner = chosen.inner if isinstance(chosen, ErrorFeedback) else chosen
-    return Ring.name if isinstance(inner, Additive) else TwoPhase.name
+    if isinstance(inner, Additive):
+        return Ring.name
+    is_sparse = isinstance(inner, TopK | Threshold | Significance)
+    return AllGather.name if is_sparse and num_workers <= MAX_GATHERED else TwoPhase.name
 
 
 def powersgd_rank(spec: str) -> int | None:
