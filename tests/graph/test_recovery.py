@@ -16,45 +16,9 @@ from talka.errors import SavedStateError
 from talka.events import SuperstepDone, TaskAgain, WorkerLost
 from talka.graph import Graph, RunOptions, run_program
 from tests.engine.engines import Recorder
+from tests.graph.losing import NUM_PARTITIONS, Losing
 from tests.graph.programs import PROGRAMS, distances, labels
 from tests.graph.vertex_programs import VERTEX_PROGRAMS
-
-NUM_PARTITIONS = 3
-
-
-class Losing(Embedded):
-    """Loses all that one partition has made, just before the reports of one superstep are read."""
-
-    def __init__(self, superstep, partition, tasks_a_superstep=1, **given):
-        super().__init__(**given)
-        self.partition = partition
-        self._countdown = superstep + 1
-        self._made, self._halves = [], tasks_a_superstep
-        self.partition_of = {}
-
-    def submit(self, function, *inputs, **given):
-        refs = super().submit(function, *inputs, **given)
-        if given.get("name") in ("superstep", "send"):
-            index = len(self._made) % NUM_PARTITIONS
-            self.partition_of[self._lineage.producer_of(refs[0].id)] = index
-            self._made.append(refs)
-        return refs
-
-    def fetch(self, refs):
-        is_reports = isinstance(refs, list) and len(self._made) > 0
-        if is_reports and self._countdown > 0:
-            self._countdown -= 1
-            if self._countdown == 0:
-                self.wait(refs)
-                self._lose()
-        return super().fetch(refs)
-
-    def _lose(self):
-        for index, refs in enumerate(self._made):
-            if index % NUM_PARTITIONS == self.partition:
-                with self._lock:
-                    known = [ref for ref in refs if self._lineage.is_known(ref.id)]
-                self.drop(known)
 
 
 def graph_of(seed=1, size=40, num_edges=120):

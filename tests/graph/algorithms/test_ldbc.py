@@ -25,4 +25,6 @@ def test_answers_are_those_of_ldbc(embedded, validation):
 @pytest.mark.slow
 @pytest.mark.parametrize("validation", VALIDATIONS, ids=named)
 def test_answers_are_those_of_ldbc_on_ray(on_ray, validation):
-    validation.check(validation.run(validation.graph(), options_for((2, "hash"), on_ray)))
+    graph = validation.graph()
+    for cut in ((1, "ranges"), (2, "hash"), (5, "ranges")):
+        validation.check(validation.run(graph, options_for(cut, on_ray)))
