@@ -13,16 +13,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from talka.data.text import TextReader, count_pairs, save_counted, scan_corpus
+from talka.data.text import PairBlocks, TextReader, count_pairs, save_counted, scan_corpus
 from talka.engine import Embedded, Engine
 from talka.events import Phase, Predicted, Stream
 from talka.jobs.documentation import documentation_files, documentation_in, in_shares
 from talka.jobs.embeddings import Embeddings
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
-from talka.jobs.embeddings.estimate import estimate
+from talka.jobs.embeddings.estimate import estimate, stretched
 from talka.jobs.embeddings.job import Embed, peak_memory_bytes
 from talka.jobs.embeddings.predictions import predictions, training_cost
 from talka.jobs.embeddings.ranks import train_slices
+from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.embeddings.work import WorkFolder
 from talka.train.models.glove import GloVeConfig
 from talka.units import format_bytes
@@ -38,6 +39,7 @@ _START_S = 0.4  # until worker processes have started and imported what they nee
 _SAMPLE_STEP = 4  # one file in four says what all will cost
 _NUM_SLICED_SHARES = 8  # the run in slices has the first of so many
 _SLICED_EPOCHS = 2
+_SLICED_SAMPLE_PAIRS = 400_000
 
 
 class Demo:
@@ -67,14 +69,15 @@ class Demo:
             text_bytes = round(corpus.stat().st_size * growth)
             config = self._embed(str(corpus))
             expected = estimate(config, TextReader([str(corpus)]), total_bytes=text_bytes)
-            num_sliced = _count_sliced(config, self._files, Path(folder))
+            sliced = _in_slices(config)
+            pairs = _count_sliced(config, self._files, Path(folder))
+            rate = sliced_rate(sliced, stretched(pairs, pairs.num_words, _SLICED_SAMPLE_PAIRS))
         workers = os.cpu_count() or 1
         reason = f"{format_bytes(total_bytes)} of source read by {workers} workers"
-        rate = 1.0 if expected is None else expected.train_pairs_per_s
         return [
             Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
             *predictions(config, expected),
-            training_cost(_in_slices(config), num_sliced, pairs_per_s=rate, part="slices"),
+            training_cost(sliced, pairs.num_pairs, pairs_per_s=rate, part="slices"),
         ]
 
     def run(self, events: Stream) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def _train_in_slices(
         work.close()
 
 
-def _count_sliced(config: EmbedConfig, files: Sequence[Path], folder: Path) -> int:
+def _count_sliced(config: EmbedConfig, files: Sequence[Path], folder: Path) -> PairBlocks:
     """Count the pairs of the first files' documentation, and save them in `folder`."""
     beginning = folder / "beginning.txt"
     [first, *_] = in_shares(files, _NUM_SLICED_SHARES)
@@ -143,7 +146,7 @@ def _count_sliced(config: EmbedConfig, files: Sequence[Path], folder: Path) -> i
     counted = scan_corpus([beginning], tokenizer=text.tokenizer, min_count=text.min_count)
     pairs = count_pairs(counted, text.pairs)
     save_counted(folder / "pairs", counted.vocabulary, pairs, about={})
-    return pairs.num_pairs
+    return pairs
 
 
 def _size(files: Sequence[Path]) -> int:

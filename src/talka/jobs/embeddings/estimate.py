@@ -25,6 +25,7 @@ from talka.data.text import (
 )
 from talka.errors import NothingToLearnError
 from talka.jobs.embeddings.config import EmbedConfig
+from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.train.models.glove import GloVe
 from talka.train.models.glove.kernels import LANES
 from talka.train.models.glove.table import num_lines
@@ -32,6 +33,8 @@ from talka.train.models.glove.table import num_lines
 SAMPLE_BYTES = 8_000_000
 FALL_PER_DOUBLING = 0.04
 _CALIBRATION_PAIRS = 3_000_000
+_SLICED_PAIRS = 500_000  # of which each travels
+_MAX_RISE = 0.35  # of the cost of a word, with a doubling of the text: more would be noise
 _INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and what numba compiled
 _ID_BYTES = 12  # of a word of the text: its id, twice, and its place in the inverted text
 
@@ -77,10 +80,31 @@ def estimate(
         num_words=num_words,
         num_pairs=num_pairs,
         scan_s=whole.scan_s + _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens,
-        count_s=whole.count_s * growth,
+        count_s=_counting_s(config, half, whole, growth),
         train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words)),
         memory_bytes=_memory(config, num_words, num_pairs, whole.num_tokens * growth),
     )
+
+
+def _counting_s(config: EmbedConfig, half: "_Sampled", whole: "_Sampled", growth: float) -> float:
+    """Of the whole text: a word costs more in a longer text, which caches hold less of.
+
+    By as much for every doubling as from half of the sample to all of it.
+    """
+    per_token = [_fastest_count_s(config, one.corpus) / one.num_tokens for one in (half, whole)]
+    rise = min(max(0.0, per_token[1] - per_token[0]), _MAX_RISE * per_token[1])
+    return whole.num_tokens * growth * (per_token[1] + rise * math.log2(growth))
+
+
+def _fastest_count_s(config: EmbedConfig, corpus: Corpus) -> float:
+    """Of three, because others use this machine, too."""
+    resources = Resources(num_threads=config.threads, memory_bytes=config.memory_bytes)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        count_pairs(corpus, config.text.pairs, resources=resources)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def _seconds_per_token(little: "_Sampled", whole: "_Sampled") -> float:
@@ -131,7 +155,6 @@ class _Sampled(NamedTuple):
     pairs: PairBlocks
     disk_bytes: float
     scan_s: float
-    count_s: float
 
     @property
     def num_tokens(self) -> int:
@@ -148,13 +171,14 @@ def _count(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
     )
     scanned = time.perf_counter()
     pairs = count_pairs(corpus, text.pairs, resources=resources)
-    counted = time.perf_counter()
-    return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start, counted - scanned)
+    return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start)
 
 
 def _training_rate(config: EmbedConfig, sample: PairBlocks, num_words: int) -> float:
     """Pairs a second on a model as large as the whole one: a small one would fit into caches."""
-    blocks = _stretched(sample, num_words)
+    if config.parallel == "dimensions":
+        return sliced_rate(config, stretched(sample, num_words, _SLICED_PAIRS))
+    blocks = stretched(sample, num_words, _CALIBRATION_PAIRS)
     model = GloVe(num_words, config.dim, config=config.glove)
     model.train_epoch(blocks, threads=config.threads)  # compiles, and brings the model into memory
     start = time.perf_counter()
@@ -170,11 +194,11 @@ def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens:
     return _INTERPRETER_BYTES + max(counting, pairs + table)
 
 
-def _stretched(sample: PairBlocks, num_words: int) -> PairBlocks:
+def stretched(sample: PairBlocks, num_words: int, max_pairs: int) -> PairBlocks:
     """Some pairs of a sample, spread over a larger vocabulary in the same proportions."""
     random = np.random.default_rng(0)
     rows, cols = sample.words()
-    chosen = random.permutation(len(rows))[:_CALIBRATION_PAIRS]
+    chosen = random.permutation(len(rows))[:max_pairs]
     edge, stretch = sample.block_edge, num_words / sample.num_words
     rows, cols = (
         np.minimum(

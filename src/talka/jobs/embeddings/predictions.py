@@ -10,8 +10,6 @@ from talka.train.models.glove.slices import BATCH_PAIRS, predicted_bytes
 from talka.units import format_count
 
 SAMPLE_PAIRS_OF_RANKS = 100_000
-_ROUND_S = 0.001  # one all-reduce of 64 kB between processes of this machine, with its wake-ups
-_SLICE_FACTOR = 2.0  # every rank looks up all pairs, and waits for memory: it does not fetch ahead
 
 
 def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicted]:
@@ -33,7 +31,7 @@ def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicte
 def training_cost(
     config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, part: str = "train"
 ) -> Predicted:
-    """What it takes to train on so many pairs, at the speed of threads that share one model."""
+    """What it takes to train on so many pairs, at the speed that was measured for this way."""
     total = config.epochs * num_pairs
     pairs = f"{config.epochs} epochs of {format_count(num_pairs)}"
     if config.parallel == "threads":
@@ -43,7 +41,6 @@ def training_cost(
     products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
     sent = predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers))
-    rounds_s = num_rounds * _ROUND_S if workers > 1 else 0.0
-    seconds = _SLICE_FACTOR * total / pairs_per_s + rounds_s
+    seconds = products / pairs_per_s
     reason = f"{pairs} products of 4 bytes, summed over {workers} workers {num_rounds} times"
     return Predicted(part, sent, seconds, reason)

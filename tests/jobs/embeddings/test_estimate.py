@@ -1,0 +1,64 @@
+"""What explain says of counting and training, tried on samples."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from talka.data.text import PairBlocks, TextReader, count_pairs, scan_corpus
+from talka.jobs.embeddings import estimate as module
+from talka.jobs.embeddings.estimate import estimate, stretched
+from talka.jobs.embeddings.predictions import training_cost
+from talka.jobs.embeddings.sliced_rate import sliced_rate
+from tests.jobs.embeddings.small_text import config_of, small_text
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text(small_text())
+    return path
+
+
+def pairs_of(text):
+    config = config_of(text)
+    corpus = scan_corpus([text], tokenizer=config.text.tokenizer, min_count=config.text.min_count)
+    return count_pairs(corpus, config.text.pairs)
+
+
+def test_a_stretched_sample_keeps_its_counts_and_fills_the_vocabulary(text):
+    pairs = pairs_of(text)
+    wide = stretched(pairs, 5 * pairs.num_words, 10**9)
+    assert isinstance(wide, PairBlocks)
+    assert sorted(wide.pairs["count"]) == sorted(pairs.pairs["count"])
+    rows, cols = wide.words()
+    assert max(rows.max(), cols.max()) >= 4 * pairs.num_words
+    assert max(rows.max(), cols.max()) < wide.num_words
+    assert stretched(pairs, pairs.num_words, 100).num_pairs == 100
+
+
+@pytest.mark.parametrize("rise", [0.0, 0.2, 5.0])
+def test_a_word_of_a_longer_text_costs_more_by_what_the_sample_shows(monkeypatch, rise):
+    """1 ns a word in half of the sample, 1 + rise in all of it; two doublings to go."""
+    seconds = {500: 500e-9, 1_000: 1_000e-9 * (1 + rise)}
+    monkeypatch.setattr(module, "_fastest_count_s", lambda config, num_tokens: seconds[num_tokens])
+    half, whole = (SimpleNamespace(corpus=size, num_tokens=size) for size in seconds)
+    found = module._counting_s(None, half, whole, 4.0)
+    capped = min(rise, 0.35 * (1 + rise))  # more would be noise
+    assert found == pytest.approx(4_000e-9 * (1 + rise + 2 * capped))
+
+
+def test_processes_with_slices_are_tried(text):
+    config = config_of(text, parallel="dimensions", workers=2)
+    rate = sliced_rate(config, pairs_of(text))
+    assert np.isfinite(rate)
+    assert rate > 0
+    expected = estimate(config, TextReader([str(text)]))
+    assert expected is not None
+    assert expected.train_pairs_per_s > 0
+
+
+def test_training_in_slices_takes_as_long_as_its_products(text):
+    config = config_of(text, parallel="dimensions", workers=2, epochs=3)
+    cost = training_cost(config, 1_000_000, pairs_per_s=1_000.0)
+    assert cost.seconds == pytest.approx((3_000_000 + 3 * 100_000) / 1_000.0)
