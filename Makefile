@@ -24,6 +24,8 @@ bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.compressors --preset smoke
 	$(BIN)/python -m benchmarks.slow_network --preset smoke
 	$(BIN)/python -m benchmarks.parity --preset smoke
+	$(BIN)/python -m benchmarks.graph --preset smoke
+	$(BIN)/python -m benchmarks.graph_build --preset smoke
 	$(BIN)/python -m benchmarks.graph_machines --preset smoke
 
 docs: .venv/.installed-dev

@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["compressors", "embeddings", "engine", "graph_build", "parity"])
+@pytest.mark.parametrize(
+    "name", ["compressors", "embeddings", "engine", "graph", "graph_build", "parity"]
+)
 def test_the_smoke_preset_runs(name, tmp_path):
     out = tmp_path / "rows.json"
     command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{name}", "--json", str(out)]
