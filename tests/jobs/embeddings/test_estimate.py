@@ -42,10 +42,9 @@ def test_a_word_of_a_longer_text_costs_more_by_what_the_sample_shows(monkeypatch
     """1 ns a word in half of the sample, 1 + rise in all of it; two doublings to go."""
     seconds = {500: 500e-9, 1_000: 1_000e-9 * (1 + rise)}
     monkeypatch.setattr(module, "_fastest_count_s", lambda config, num_tokens: seconds[num_tokens])
-    half, whole = (SimpleNamespace(corpus=size, num_tokens=size) for size in seconds)
+    half, whole = (SimpleNamespace(corpus=size, num_tokens=size, count_s=0.1) for size in seconds)
     found = module._counting_s(None, half, whole, 4.0)
-    capped = min(rise, 0.35 * (1 + rise))  # more would be noise
-    assert found == pytest.approx(4_000e-9 * (1 + rise + 2 * capped))
+    assert found == pytest.approx(0.4 * (1 + 2 * min(rise, 0.35)))  # more would be noise
 
 
 def test_processes_with_slices_are_tried(text):

@@ -89,11 +89,12 @@ def estimate(
 def _counting_s(config: EmbedConfig, half: "_Sampled", whole: "_Sampled", growth: float) -> float:
     """Of the whole text: a word costs more in a longer text, which caches hold less of.
 
-    By as much for every doubling as from half of the sample to all of it.
+    By as much for every doubling as from half of the sample to all of it, on the second look. What
+    a word costs is taken from the first look: memory is fresh in the run, too.
     """
     per_token = [_fastest_count_s(config, one.corpus) / one.num_tokens for one in (half, whole)]
-    rise = min(max(0.0, per_token[1] - per_token[0]), _MAX_RISE * per_token[1])
-    return whole.num_tokens * growth * (per_token[1] + rise * math.log2(growth))
+    rise = min(max(0.0, per_token[1] / per_token[0] - 1), _MAX_RISE)
+    return whole.count_s * growth * (1 + rise * math.log2(growth))
 
 
 def _fastest_count_s(config: EmbedConfig, corpus: Corpus) -> float:
@@ -155,6 +156,7 @@ class _Sampled(NamedTuple):
     pairs: PairBlocks
     disk_bytes: float
     scan_s: float
+    count_s: float
 
     @property
     def num_tokens(self) -> int:
@@ -171,7 +173,8 @@ def _count(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
     )
     scanned = time.perf_counter()
     pairs = count_pairs(corpus, text.pairs, resources=resources)
-    return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start)
+    counted = time.perf_counter()
+    return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start, counted - scanned)
 
 
 def _training_rate(config: EmbedConfig, sample: PairBlocks, num_words: int) -> float:
