@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 HEADER = struct.Struct("<2sBBIQQ")
 SECTION = struct.Struct("<II")
 CHECKED_FROM = 8  # the checksum stands at bytes 4 to 8
-MAGIC, VERSION = b"tk", 1
+MAGIC, VERSION = b"tk", 2
 RAW = 1 << 31
 MAX_SECTION_VALUES = 1 << 28  # its raw form still fits into 31 bits
 
