@@ -20,11 +20,12 @@ from talka.jobs.documentation import documentation_files, documentation_in, in_s
 from talka.jobs.embeddings import Embeddings
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
 from talka.jobs.embeddings.estimate import estimate, stretched
-from talka.jobs.embeddings.job import Embed, peak_memory_bytes
+from talka.jobs.embeddings.job import Embed
 from talka.jobs.embeddings.predictions import predictions, training_cost
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.embeddings.work import WorkFolder
+from talka.jobs.memory import peak_memory_bytes
 from talka.train.models.glove import GloVeConfig
 from talka.units import format_bytes
 

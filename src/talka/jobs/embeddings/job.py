@@ -7,7 +7,6 @@ What is counted, and each epoch, is saved in DIR.unfinished, so that `resume` go
 
 import dataclasses
 import math
-import resource
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from talka.jobs.embeddings.predictions import predictions
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.vectors import Embeddings
 from talka.jobs.embeddings.work import WorkFolder
+from talka.jobs.memory import peak_memory_bytes
 from talka.train.models.glove import GloVe, fixed_sample
 
 MAX_SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch
@@ -172,9 +172,3 @@ class Embed:
                     model.save(work.model_path(epoch + 1))
                     work.epoch_done(losses)
         return model, losses
-
-
-def peak_memory_bytes() -> int:
-    """The most that this process, or the largest of those that it started, ever held."""
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(1024 * resource.getrusage(one).ru_maxrss for one in who)

@@ -6,7 +6,6 @@ Checkpoints lie in FILE.unfinished, so that `resume` goes on from the last one.
 """
 
 import contextlib
-import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from talka.jobs.graph.output import check_answer_fits, format_of_output, write_a
 from talka.jobs.graph.plan import Plan, plan_of
 from talka.jobs.graph.predictions import predict_reading, predict_supersteps
 from talka.jobs.graph.work import Unfinished
+from talka.jobs.memory import peak_memory_bytes
 
 _CUT_AS_IT_IS = ("bfs", "sssp", "pagerank")
 """These run over the very cut that predictions are made from, so it costs nothing more."""
@@ -102,7 +102,7 @@ class GraphJob:
             "num_edges": graph.num_edges,
             "num_rows": self.answer.num_rows if self._algorithm.runs_program else 0,
             **seen.totals(),
-            "peak_memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            "peak_memory_bytes": peak_memory_bytes(),
         }
 
     @contextlib.contextmanager
