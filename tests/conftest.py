@@ -1,6 +1,7 @@
 """Fixtures that several folders share. Ray takes seconds to start, so all tests share one."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 # The worker processes and Ray's workers must find the same modules as the tests.
 os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
+# A shell has what it starts in the background ignore Ctrl+C, and that is inherited. Tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

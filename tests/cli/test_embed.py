@@ -16,7 +16,6 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 import zstandard
 
@@ -24,6 +23,7 @@ from talka.cli.main import main
 from talka.events import read_run
 from talka.jobs.embeddings import Embeddings
 from tests.jobs.embeddings.small_text import num_epochs_done, small_text, write_small_text
+from tests.marked import marked
 
 SMALL = ["--dim", "8", "--epochs", "2", "--threads", "1", "--window", "5"]
 KEYS = ["num_words", "num_pairs", "loss", "running_loss", "seconds", "peak_memory_bytes"]
@@ -356,18 +356,17 @@ class TestProcess:
         out = tmp_path / "out"
         where = [text, "--out", out, "--runs", tmp_path / "runs", "--parallel", parallel]
         endless = ["--dim", 8, "--threads", 2, "--epochs", 10**6]
-        marker = {**os.environ, "TALKA_TEST_MARKER": str(out)}
-        process = start("embed", *where, *endless, env=marker)
-        while num_epochs_done(out) < 2:
-            assert process.poll() is None, process.communicate()
-            os.sched_yield()
-        process.send_signal(signum)
-        said, complained = process.communicate(timeout=60)
-        assert process.returncode == code, complained
-        assert "Traceback" not in complained
-        assert len(complained.splitlines()) <= 3
-        _, alive = psutil.wait_procs(processes_of(str(out)), timeout=15)
-        assert alive == []
+        with marked() as mark:
+            process = start("embed", *where, *endless, env=mark.environment)
+            while num_epochs_done(out) < 2:
+                assert process.poll() is None, process.communicate()
+                os.sched_yield()
+            process.send_signal(signum)
+            said, complained = process.communicate(timeout=60)
+            assert process.returncode == code, complained
+            assert "Traceback" not in complained
+            assert len(complained.splitlines()) <= 3
+            assert mark.survivors() == []
         assert not out.exists()
         [run] = (tmp_path / "runs").iterdir()
         assert read_run(run).status == "interrupted"
@@ -423,12 +422,3 @@ class TestProcess:
             )
         assert (done.returncode, done.stderr) == (1, b"")
         assert list(tmp_path.iterdir()) == []
-
-
-def processes_of(marker):
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get("TALKA_TEST_MARKER") == marker:
-                found.append(process)
-    return found

@@ -9,38 +9,29 @@ import sys
 import tempfile
 from pathlib import Path
 
-import psutil
 import pytest
 
+from tests.marked import marked
+
 ROOT = Path(__file__).parents[2]
-
-
-def traces(marker):
-    """Processes that carry the marker in their environment: all that the job started."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get("TALKA_TEST_MARKER") == marker:
-                found.append(process)
-    return found
 
 
 def interrupt(kind, signum, after_s, tmp_path):
     """Start the job in a process group of its own and signal the driver alone, as a shell would not
     (Ctrl+C reaches a whole group), so the driver must do all the cleaning."""
-    marker = f"{os.getpid()}-{random.random()}"
     shared_before = set(os.listdir("/dev/shm"))
     runs = tmp_path / "runs"
     runs.mkdir()
     # A short name: Ray puts sockets below it, whose paths are bounded.
     with (
+        marked() as mark,
         tempfile.TemporaryDirectory(prefix="tk") as temporary,
         (tmp_path / "output").open("w+") as output,
     ):
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.engine.interrupted_script", kind, str(runs)],
             cwd=ROOT,
-            env={**os.environ, "TALKA_TEST_MARKER": marker, "TMPDIR": temporary},
+            env={**mark.environment, "TMPDIR": temporary},
             stdout=subprocess.PIPE,
             stderr=output,
             start_new_session=True,
@@ -51,9 +42,7 @@ def interrupt(kind, signum, after_s, tmp_path):
             process.wait(after_s)
         process.send_signal(signum)
         process.wait(30)
-        _, alive = psutil.wait_procs(traces(marker), timeout=15)
-        for survivor in alive:
-            survivor.kill()
+        alive = mark.survivors()
         output.seek(0)
         said = output.read()
         left = os.listdir(temporary)

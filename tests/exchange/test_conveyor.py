@@ -28,7 +28,7 @@ def steps(said, name, *signals):
 def test_the_next_starts_while_the_first_waits():
     said, signals = [], [Signal() for _ in range(3)]
     gate = Signal()
-    conveyor = Conveyor(Meter(), overlaps=True)
+    conveyor = Conveyor(Meter())
     opening = conveyor.put(lambda: steps(said, "opening", gate), lambda: None)
     first = conveyor.put(lambda: steps(said, "a", signals[0], signals[1]), lambda: "a done")
     second = conveyor.put(lambda: steps(said, "b", signals[2]), lambda: "b done")
@@ -40,23 +40,12 @@ def test_the_next_starts_while_the_first_waits():
     conveyor.close()
 
 
-def test_without_overlap_one_is_done_before_the_next_starts():
-    said, signal = [], Signal()
-    conveyor = Conveyor(Meter(), overlaps=False)
-    first = conveyor.put(lambda: steps(said, "a", signal, signal), lambda: None)
-    second = conveyor.put(lambda: steps(said, "b", signal), lambda: None)
-    signal.event.set()
-    first.wait(), second.wait()
-    assert said == ["a starts", "a has 0", "a has 1", "b starts", "b has 0"]
-    conveyor.close()
-
-
 def test_an_error_belongs_to_its_own_future_and_the_next_go_on():
     def broken():
         yield []
         raise ArithmeticError("no")
 
-    conveyor = Conveyor(Meter(), overlaps=True)
+    conveyor = Conveyor(Meter())
     bad = conveyor.put(broken, lambda: None)
     good = conveyor.put(lambda: steps([], "good"), lambda: "fine")
     with pytest.raises(ArithmeticError, match="no"):
@@ -67,7 +56,7 @@ def test_an_error_belongs_to_its_own_future_and_the_next_go_on():
 
 def test_what_is_under_way_is_finished_before_the_thread_ends():
     said, signal = [], Signal()
-    conveyor = Conveyor(Meter(), overlaps=True)
+    conveyor = Conveyor(Meter())
     future = conveyor.put(lambda: steps(said, "a", signal), lambda: "done")
     signal.event.set()
     conveyor.close()

@@ -24,7 +24,7 @@ NUM_STEPS, KEEP = 12, 3
 def cells():
     for name in COMPRESSED:
         for spec in SPECS:
-            if name in ("ring", "tree") and spec not in ADDING:
+            if name in ("ring", "direct", "tree") and spec not in ADDING:
                 continue
             if name == "global-topk" and not spec.startswith("topk"):
                 continue

@@ -12,21 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.marked import marked
+
 pytestmark = pytest.mark.usefixtures("lab_works")
 # A rank with a child in a session of its own: no process group reaches both.
 COMMAND = ["sh", "-c", "setsid sleep 1000 & echo ready; sleep 1000"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
-
-
-def marked(marker):
-    """Processes that carry the marker in their environment: all that the lab started."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get("TALKA_TEST_MARKER") == marker:
-                found.append(process)
-    return found
 
 
 def links_outside():
@@ -38,20 +30,22 @@ def links_outside():
 @contextlib.contextmanager
 def started(tmp_path):
     """A `talka lab` in a session of its own; afterwards nothing of it may be there."""
-    marker, before = f"{os.getpid()}-{random.random()}", links_outside()
-    with tempfile.TemporaryDirectory() as temporary, (tmp_path / "said").open("w+") as said:
+    before = links_outside()
+    with (
+        marked() as mark,
+        tempfile.TemporaryDirectory() as temporary,
+        (tmp_path / "said").open("w+") as said,
+    ):
         process = subprocess.Popen(
             [sys.executable, "-m", "talka", "lab", "--hosts", "3", "--", *COMMAND],
-            env={**os.environ, "TALKA_TEST_MARKER": marker, "TMPDIR": temporary},
+            env={**mark.environment, "TMPDIR": temporary},
             stdout=subprocess.PIPE,
             stderr=said,
             start_new_session=True,
         )
         with process.stdout:
-            yield process, marker
-        _, alive = psutil.wait_procs(marked(marker), timeout=15)
-        for survivor in alive:
-            survivor.kill()
+            yield process, mark
+        alive = mark.survivors()
         said.seek(0)
         assert alive == [], said.read()
         assert os.listdir(temporary) == []
@@ -60,14 +54,14 @@ def started(tmp_path):
 
 @pytest.mark.parametrize("signum", SIGNALS, ids=lambda signum: signum.name)
 def test_a_signal_to_a_running_lab_leaves_nothing_behind(tmp_path, signum):
-    with started(tmp_path) as (process, marker):
+    with started(tmp_path) as (process, mark):
         assert process.stdout.readline() == b"ready\n"
-        namespaces = {os.stat(f"/proc/{one.pid}/ns/net").st_ino for one in marked(marker)}
+        namespaces = {os.stat(f"/proc/{one.pid}/ns/net").st_ino for one in mark.processes()}
         assert len(namespaces) >= 4, "ours, and one per host"
         process.send_signal(signum)
         assert process.wait(30) == CODES[signum]
         if signum != signal.SIGKILL:
-            assert marked(marker) == [], "gone before the command ends, not some time later"
+            assert mark.processes() == [], "gone before the command ends, not some time later"
 
 
 @pytest.mark.slow

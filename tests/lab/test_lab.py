@@ -1,6 +1,5 @@
 """Real namespaces, real links: what ranks see, what travels, who is ended, what is left."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 from talka.errors import GangError, InvalidValueError, LabError
 from talka.lab import Kill, Lab, LabConfig, Pause, RunOptions, run_lab, watch
+from tests.marked import marked
 
 pytestmark = pytest.mark.usefixtures("lab_works")
 ROOT = Path(__file__).parents[2]
@@ -144,14 +144,9 @@ def test_a_run_that_takes_too_long_is_ended(lab, tmp_path):
 
 def test_what_ranks_leave_running_ends_with_the_run(lab, tmp_path):
     daemon = "(setsid sleep 1000 &) ; echo started"
-    environment = {"TALKA_TEST_MARKER": str(tmp_path)}
-    output_of(lab, ["sh", "-c", daemon], 0, tmp_path, environment=environment)
-    left = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get("TALKA_TEST_MARKER") == str(tmp_path):
-                left.append(process)
-    assert left == []
+    with marked() as mark:
+        output_of(lab, ["sh", "-c", daemon], 0, tmp_path, environment=mark.environment)
+        assert mark.processes() == []
 
 
 def test_rank_0_is_shown_as_it_speaks(lab):

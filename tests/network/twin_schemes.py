@@ -201,7 +201,7 @@ def global_top_k(network: Network, payload: float) -> Twin:
 
 
 def low_rank(network: Network, p_bytes: float, q_bytes: float) -> tuple[Twin, Twin]:
-    return all_reduce(network, p_bytes), all_reduce(network, q_bytes)
+    return two_phase(network, p_bytes), two_phase(network, q_bytes)
 
 
 def gossip(network: Network, payload: float, neighbours=None) -> Twin:

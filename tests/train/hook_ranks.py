@@ -106,16 +106,17 @@ def resumed(worker, specs, folder):
     results = []
     for number, spec in enumerate(specs):
         place = Path(folder) / str(number)
-        ddp, optimizer, hook = started(spec)
+        momentum = 0.9 if spec.startswith("topk") else 0.0
+        ddp, optimizer, hook = started(spec, momentum=momentum)
         train(ddp, optimizer, worker.rank, 8)
         straight = digest(ddp.module)
         hook.close()
 
-        ddp, optimizer, hook = started(spec)
+        ddp, optimizer, hook = started(spec, momentum=momentum)
         train(ddp, optimizer, worker.rank, 4)
         hook.save(place)
         hook.close()
-        new, new_optimizer, new_hook = started(spec)
+        new, new_optimizer, new_hook = started(spec, momentum=momentum)
         new.module.load_state_dict(ddp.module.state_dict())
         new_optimizer.load_state_dict(optimizer.state_dict())
         new_hook.load(place)
@@ -159,6 +160,28 @@ def swapped(worker):
     hook.swap("none")
     train(ddp, optimizer, worker.rank, 3, start=6)
     return [kept, hook.spec, digest(ddp.module)]
+
+
+def momentum_before_and_after(worker):
+    """Weights after some steps with momentum in the hook, and with momentum in the optimizer."""
+    weights = []
+    for in_hook, in_optimizer in ((0.9, 0.0), (0.0, 0.9)):
+        ddp = wrapped(Net(), bucket_cap_mb=0.005)
+        optimizer = torch.optim.SGD(ddp.module.parameters(), lr=0.05, momentum=in_optimizer)
+        hook = talka.train.attach(ddp, "none", optimizer=optimizer, momentum=in_hook)
+        train(ddp, optimizer, worker.rank, 6)
+        hook.close()
+        weights.append([parameter.flatten().tolist() for parameter in ddp.module.parameters()])
+    return weights
+
+
+def swapped_with_momentum(worker):
+    ddp, optimizer, hook = started("topk:0.1+ef", momentum=0.9)
+    train(ddp, optimizer, worker.rank, 3)
+    before = hook.exchange.momentum.state()
+    hook.swap("onebit+ef")
+    after = hook.exchange.momentum.state()
+    return [len(before), all(torch.equal(before[key], after[key]) for key in before)]
 
 
 def learning_rates(worker):

@@ -90,6 +90,16 @@ def test_a_swap_keeps_residuals(engine):
     assert outcomes[0][2] == outcomes[1][2]
 
 
+def test_momentum_of_the_hook_is_that_of_the_optimizer_if_nothing_is_lost(engine):
+    for early, late in engine.gang(ranks.momentum_before_and_after, size=2):
+        for one, other in zip(early, late, strict=True):
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
+
+
+def test_a_swap_keeps_momentum(engine):
+    assert engine.gang(ranks.swapped_with_momentum, size=2) == [[7, True]] * 2
+
+
 def test_residuals_follow_the_learning_rate(engine):
     for before, after in engine.gang(ranks.learning_rates, size=2):
         assert after == pytest.approx([10 * one for one in before])

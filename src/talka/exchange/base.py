@@ -20,6 +20,7 @@ from talka.compress.layout import nameless
 from talka.exchange.buffers import Buffers
 from talka.exchange.conveyor import Awaited, Conveyor, Steps
 from talka.exchange.meter import Meter
+from talka.exchange.momentum import Momentum, merged_momentum
 from talka.network import Cost, Network
 
 TAGS_PER_CALL = 64
@@ -36,10 +37,9 @@ class Exchange(ABC):
     """
 
     name: ClassVar[str]
-    overlaps: ClassVar[bool] = True
-    """Several vectors may be on their way at a time."""
 
-    def __init__(self, *, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(self, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0) -> None:
+        self.momentum = Momentum(momentum)
         self.global_ranks = dist.get_process_group_ranks(group)
         self.rank, self.num_workers = dist.get_rank(group), len(self.global_ranks)
         self.group = dist.new_group(
@@ -47,7 +47,7 @@ class Exchange(ABC):
         )
         self.meter = Meter()
         self.buffers = Buffers()
-        self._conveyor = Conveyor(self.meter, overlaps=self.overlaps)
+        self._conveyor = Conveyor(self.meter)
         self._count = itertools.count()
 
     @property
@@ -59,12 +59,12 @@ class Exchange(ABC):
     def steps(self, call: "Call") -> Steps:
         """Average `call.values` in place; yield what has to arrive before it goes on."""
 
-    @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint of this worker has to keep, by `worker/...` and `owner/...`."""
+        return self.momentum.state()
 
-    @abstractmethod
-    def load_state(self, state: dict[str, Tensor]) -> None: ...
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.momentum.load_state(state)
 
     def residuals(self) -> list[dict[str, Tensor]]:
         """What was lost and is still to be said, by parameter, on each side that this worker has."""
@@ -94,7 +94,12 @@ class Exchange(ABC):
             call.release()
             return flat
 
-        return cast("Future[Tensor]", self._conveyor.put(lambda: self.steps(call), result))
+        def start() -> Steps:
+            with self.meter.timed("encode_s"):
+                self.momentum.enter(values, call.layout)
+            return self.steps(call)
+
+        return cast("Future[Tensor]", self._conveyor.put(start, result))
 
     def close(self) -> None:
         """End the thread. The process group goes with `destroy_process_group`."""
@@ -105,10 +110,14 @@ class CompressedExchange(Exchange):
     """An exchange of what a compressor makes."""
 
     def __init__(
-        self, compressor: AnyCompressor, *, group: dist.ProcessGroup | None = None
+        self,
+        compressor: AnyCompressor,
+        *,
+        group: dist.ProcessGroup | None = None,
+        momentum: float = 0.0,
     ) -> None:
         self.check(compressor)
-        super().__init__(group=group)
+        super().__init__(group=group, momentum=momentum)
         self.compressor = compressor
         self.prepare()
 
@@ -153,7 +162,7 @@ class CompressedExchange(Exchange):
             assert isinstance(total, Tensor)
             worker = key.startswith("worker/")
             merged[key] = (total * share if worker else self.merged_owners(total, states)).float()
-        return merged
+        return merged | merged_momentum(states)
 
     def merged_owners(self, total: Tensor, states: Sequence[dict[str, Tensor]]) -> Tensor:
         """Residuals of averages, from the sum over all that kept them."""
@@ -163,13 +172,14 @@ class CompressedExchange(Exchange):
         return [one.residuals for one in self.sides().values() if isinstance(one, ErrorFeedback)]
 
     def state(self) -> dict[str, Tensor]:
-        return {
+        return super().state() | {
             f"{side}/{key}": value
             for side, compressor in self.sides().items()
             for key, value in compressor.state().items()
         }
 
     def load_state(self, state: dict[str, Tensor]) -> None:
+        super().load_state(state)
         for side, compressor in self.sides().items():
             mine = {
                 key.removeprefix(f"{side}/"): state[key]
@@ -185,6 +195,7 @@ class Call:
     def __init__(self, exchange: Exchange, values: Tensor, layout: Layout, first_tag: int) -> None:
         self.values, self.layout = values, layout
         self._exchange, self._first_tag = exchange, first_tag
+        self.rank, self.num_workers = exchange.rank, exchange.num_workers
         self._meter, self._buffers = exchange.meter, exchange.buffers
         self._taken: list[Tensor] = []
 

@@ -4,9 +4,9 @@ An exchange is written as a generator: it encodes, posts sends and receives, and
 for. Before the thread waits for the oldest, it starts what came meanwhile, so one bucket is encoded
 while another travels. It never waits for anything but the oldest: a rank that waited for a younger
 one could hold up a rank that needs it for an older one, and both would wait for ever.
-All messages carry tags, so the order in which they are posted is of no account; an exchange of
-several dependent collectives says `overlaps = False` and is carried alone: two collectives issued in
-different order on two ranks would return wrong sums without an error.
+All messages carry tags, so the order in which they are posted is of no account. Of collectives, which
+have no tags, an exchange may issue one at its start: two issued in different order on two ranks would
+return wrong sums without an error.
 """
 
 import atexit
@@ -37,8 +37,8 @@ Job = tuple[Callable[[], Steps], Callable[[], object], "Future[object]"]
 class Conveyor:
     """Runs exchanges in a thread of its own."""
 
-    def __init__(self, meter: Meter, *, overlaps: bool) -> None:
-        self._meter, self._overlaps = meter, overlaps
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._active: deque[tuple[Steps, Iterable[Awaited], Job]] = deque()
         self._thread = threading.Thread(target=self._run, name="talka-exchange", daemon=True)
@@ -60,7 +60,7 @@ class Conveyor:
 
     def _run(self) -> None:
         while True:
-            if self._active and not (self._overlaps and not self._queue.empty()):
+            if self._active and self._queue.empty():
                 self._go_on(0, *self._active.popleft())
                 continue
             new = self._queue.get()

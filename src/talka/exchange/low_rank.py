@@ -20,6 +20,8 @@ from talka.compress import Layout, Piece
 from talka.errors import InvalidValueError
 from talka.exchange.base import Call, Exchange
 from talka.exchange.conveyor import Steps
+from talka.exchange.direct import add_up
+from talka.exchange.momentum import merged_momentum
 from talka.network import Cost, Network, low_rank
 
 
@@ -57,12 +59,17 @@ def _width(rank: int, m: int, n: int) -> int:
 
 class LowRank(Exchange):
     name: ClassVar[str] = "low-rank"
-    overlaps: ClassVar[bool] = False
 
-    def __init__(self, factor_rank: int, *, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(
+        self,
+        factor_rank: int,
+        *,
+        group: dist.ProcessGroup | None = None,
+        momentum: float = 0.0,
+    ) -> None:
         if factor_rank < 1:
             raise InvalidValueError("rank of powersgd", factor_rank, "a whole number of at least 1")
-        super().__init__(group=group)
+        super().__init__(group=group, momentum=momentum)
         self.factor_rank = factor_rank
         self._residuals: dict[str, Tensor] = {}
         self._starts: dict[str, Tensor] = {}
@@ -79,13 +86,13 @@ class LowRank(Exchange):
             firsts = [times(matrix, start) for matrix, start in zip(wanted, starts, strict=True)]
             whole = [call.values[piece.start : piece.stop] for piece in parts.whole]
             sum_1 = _joined([*firsts, *whole]).div_(self.num_workers)
-        yield from self._sum(sum_1)
+        yield from add_up(call, sum_1)
         with self.meter.timed("encode_s"):
             *bases, rest = _apart(sum_1, [*firsts, torch.cat([sum_1[:0], *whole])])
             bases = [torch.linalg.qr(basis).Q for basis in bases]
             sum_2 = _joined([times(m.T, p) for m, p in zip(wanted, bases, strict=True)])
             sum_2.div_(self.num_workers)
-        yield from self._sum(sum_2)
+        yield from add_up(call, sum_2, phase=2)
         with self.meter.timed("decode_s"):
             seconds = _apart(sum_2, starts)
             for (piece, m, n), matrix, p, q in zip(
@@ -101,13 +108,6 @@ class LowRank(Exchange):
                 strict=True,
             ):
                 call.values[piece.start : piece.stop] = values
-
-    def _sum(self, values: Tensor) -> Steps:
-        if self.num_workers > 1 and values.numel():
-            travels = 2 * (self.num_workers - 1) * values.numel() * 4 // self.num_workers
-            self.meter.sent_bytes += travels
-            self.meter.received_bytes += travels
-            yield [dist.all_reduce(values, group=self.group, async_op=True)]
 
     def _with_residual(self, call: Call, piece: Piece, m: int, n: int) -> Tensor:
         """M, in the residual's own memory: it becomes the next residual there."""
@@ -129,9 +129,11 @@ class LowRank(Exchange):
 
     def state(self) -> dict[str, Tensor]:
         kept = {f"worker/residual/{name}": value for name, value in self._residuals.items()}
-        return {**kept, **{f"worker/start/{name}": value for name, value in self._starts.items()}}
+        starts = {f"worker/start/{name}": value for name, value in self._starts.items()}
+        return super().state() | kept | starts
 
     def load_state(self, state: dict[str, Tensor]) -> None:
+        super().load_state(state)
         for prefix, target in (
             ("worker/residual/", self._residuals),
             ("worker/start/", self._starts),
@@ -146,7 +148,7 @@ class LowRank(Exchange):
         for key in merged:
             if "/residual/" in key:
                 merged[key] = torch.stack([state[key] for state in states]).double().mean(0).float()
-        return merged
+        return merged | merged_momentum(states)
 
     @staticmethod
     def num_floats(layout: Layout, factor_rank: int) -> tuple[int, int]:

@@ -9,12 +9,14 @@ import torch.distributed as dist
 
 from talka.compress import Additive, ErrorFeedback, compressor
 from talka.compress.base import NonFinite
+from talka.compress.randomk import RandomK
 from talka.compress.significance import Significance
 from talka.compress.threshold import Threshold
 from talka.compress.topk import TopK
 from talka.errors import SpecError, UnknownNameError
 from talka.exchange.all_gather import AllGather
 from talka.exchange.base import AnyCompressor, CompressedExchange, Exchange
+from talka.exchange.direct import Direct
 from talka.exchange.global_topk import GlobalTopK
 from talka.exchange.hierarchical import Hierarchical
 from talka.exchange.low_rank import LowRank
@@ -24,7 +26,8 @@ from talka.exchange.tree import Tree
 from talka.exchange.two_phase import TwoPhase
 
 COMPRESSED: dict[str, type[CompressedExchange]] = {
-    one.name: one for one in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Tree)
+    one.name: one
+    for one in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Direct, Tree)
 }
 MAX_GATHERED = 8
 """Workers up to which sparse payloads are gathered unless an exchange is named."""
@@ -39,13 +42,17 @@ def open_exchange(
     seed: int = 0,
     nonfinite: NonFinite = "error",
     whole_below: int = 0,
+    momentum: float = 0.0,
 ) -> Exchange:
-    """The exchange that a short form names. All workers of the group have to call it together."""
+    """The exchange that a short form names. All workers of the group have to call it together.
+
+    With `momentum`, what is averaged is each worker's momentum: see `talka.exchange.momentum`.
+    """
     factor_rank = powersgd_rank(spec)
     if factor_rank is not None:
         if name not in (None, LowRank.name):
             raise SpecError(spec, f"is an exchange of its own, not one by {name}", "no other name")
-        return LowRank(factor_rank, group=group)
+        return LowRank(factor_rank, group=group, momentum=momentum)
     chosen = compressor(spec, seed=seed, nonfinite=nonfinite, whole_below=whole_below)
     if name is None:
         name = default_name(chosen, dist.get_world_size(group))
@@ -53,7 +60,7 @@ def open_exchange(
         if name == LowRank.name:
             raise SpecError(spec, "does not go by low-rank", "powersgd:R there, such as powersgd:4")
         raise UnknownNameError("exchange", name, tuple(EXCHANGES))
-    return COMPRESSED[name](chosen, group=group)
+    return COMPRESSED[name](chosen, group=group, momentum=momentum)
 
 
 def default_name(chosen: AnyCompressor, num_workers: int) -> str:
@@ -65,7 +72,7 @@ def default_name(chosen: AnyCompressor, num_workers: int) -> str:
     """
     inner = chosen.inner if isinstance(chosen, ErrorFeedback) else chosen
     if isinstance(inner, Additive):
-        return Ring.name
+        return Direct.name if isinstance(inner, RandomK) else Ring.name
     is_sparse = isinstance(inner, TopK | Threshold | Significance)
     return AllGather.name if is_sparse and num_workers <= MAX_GATHERED else TwoPhase.name
 

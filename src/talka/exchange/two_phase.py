@@ -16,6 +16,7 @@ from torch import Tensor
 from talka.compress import Layout, Piece
 from talka.exchange.base import AnyCompressor, Call, CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
+from talka.exchange.momentum import only_momentum
 from talka.exchange.owners import even_shares
 from talka.network import Cost, Network
 from talka.network import two_phase as two_phase_cost
@@ -46,7 +47,8 @@ class TwoPhase(CompressedExchange):
         shares = self.shares_of(call.layout, len(members))
         others = [(me + step) % len(members) for step in range(1, len(members))]
 
-        payloads, awaited = self._receive(call, dict.fromkeys(others, shares[me]), phase=0)
+        payloads, parts = self._receive(call, dict.fromkeys(others, shares[me]), phase=0)
+        averages, sums = self._receive(call, {place: shares[place] for place in others}, phase=1)
         sends: list[Awaited] = []
         for place in (*others, me):
             if shares[place]:
@@ -55,14 +57,13 @@ class TwoPhase(CompressedExchange):
                     payloads[me] = data
                 else:
                     sends.append(call.send(data, members[place]))
-        yield awaited
+        yield parts
 
-        averages, awaited = self._receive(call, {place: shares[place] for place in others}, phase=1)
         if shares[me]:
             self._average(call, payloads, shares[me], divisor)
             averages[me] = call.encode(self.owner, call.values, shares[me]).data
             sends += [call.send(averages[me], members[place], phase=1) for place in others]
-        yield awaited
+        yield sums
 
         for place, data in averages.items():
             num_bytes = call.decode(self.owner, data, shares[place])
@@ -72,7 +73,10 @@ class TwoPhase(CompressedExchange):
     def _receive(
         self, call: Call, layouts: dict[int, Layout], *, phase: int
     ) -> tuple[dict[int, Tensor], list[Awaited]]:
-        """Post a buffer for what each of the others will send; nothing is sent of nothing."""
+        """Post a buffer for what each of the others will send; nothing is sent of nothing.
+
+        Both phases at once: a sender that has to ask for a buffer sends more, and later.
+        """
         buffers = {
             place: call.buffer(self.worker.max_bytes(call.values.numel(), layout))
             for place, layout in layouts.items()
@@ -115,7 +119,7 @@ class TwoPhase(CompressedExchange):
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Of the owners' residuals, which may be those of all owners, each takes what it owns."""
         if self.rank not in self.members:
-            state = {}
+            state = only_momentum(state)
         super().load_state({key: self._only_mine(key, value) for key, value in state.items()})
 
     def _only_mine(self, key: str, value: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ ring and of all payloads are the collectives `all_reduce` and `all_gather`.
 from collections.abc import Sequence
 
 from talka.errors import InvalidValueError
-from talka.network.collectives import all_reduce, broadcast, reduce
+from talka.network.collectives import broadcast, reduce
 from talka.network.cost import Cost, Pair, all_pairs_round, cost_of_rounds
 from talka.network.link import Link, Network, share_of
 from talka.network.patterns import backwards, ranks_by_host
@@ -84,15 +84,15 @@ def global_top_k(network: Network, payload_bytes: float) -> Cost:
 
 
 def low_rank(network: Network, p_bytes: float, q_bytes: float) -> Cost:
-    """PowerSGD: the factor P is averaged in a ring, then Q, which depends on it.
+    """PowerSGD: the factor P is averaged in two phases, then Q, which depends on it.
 
-    2 (P-1) (2 a + b/P) seconds for P workers, B being the bytes of both factors. It gives the
-    average of what the factors can say, not of the gradients.
+    4 a + 2 (P-1)/P b seconds for P workers, B being the bytes of both factors. It gives the average
+    of what the factors can say, not of the gradients.
     """
-    cost = all_reduce(network, p_bytes) + all_reduce(network, q_bytes)
+    cost = two_phase(network, p_bytes) + two_phase(network, q_bytes)
     return cost.because(
-        f"4 (P-1) = {cost.num_rounds} rounds: "
-        f"a ring of {format_bytes(p_bytes)}, then one of {format_bytes(q_bytes)}"
+        f"{cost.num_rounds} rounds: two phases of {format_bytes(p_bytes)}, "
+        f"then two of {format_bytes(q_bytes)}"
     )
 
 

@@ -50,7 +50,7 @@ EXCHANGES: dict[str, Scheme] = {
         lambda network, payload_bytes: exchanges.low_rank(
             network, share_of(payload_bytes, 2), share_of(payload_bytes, 2)
         ),
-        "two factors, half of the payload each, one ring after another",
+        "two factors, half of the payload each, one sum after another",
     ),
     "gossip": Scheme(exchanges.gossip, "to the two neighbours in a ring, one round"),
 }

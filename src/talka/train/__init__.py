@@ -6,14 +6,14 @@ Names are imported when they are asked for: torch takes a second, and built-in m
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from talka.train.frozen_adam import FrozenAdam
     from talka.train.gradients import average_gradients
     from talka.train.hook import Hook, attach, exchange_hook
-    from talka.train.momentum import FrozenAdam
 
 __all__ = ["FrozenAdam", "Hook", "attach", "average_gradients", "exchange_hook"]
 
 _HOMES = {
-    "FrozenAdam": "talka.train.momentum",
+    "FrozenAdam": "talka.train.frozen_adam",
     "Hook": "talka.train.hook",
     "attach": "talka.train.hook",
     "average_gradients": "talka.train.gradients",

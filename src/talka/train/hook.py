@@ -21,9 +21,10 @@ from talka.compress.base import NonFinite
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
 from talka.network import Network
+from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
-from talka.train.momentum import FrozenAdam
-from talka.train.rates import LearningRates, warn_of_adam
+from talka.train.optimizers import check_momentum, warn_of_adam
+from talka.train.rates import LearningRates
 from talka.train.saved import load_state, save_state
 
 WHOLE_BELOW = 256
@@ -46,10 +47,15 @@ class Hook:
         group: dist.ProcessGroup | None = None,
         nonfinite: NonFinite = "error",
         whole_below: int = WHOLE_BELOW,
+        momentum: float = 0.0,
     ) -> None:
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._group, self._network = group, network
-        self._options: dict[str, Any] = {"nonfinite": nonfinite, "whole_below": whole_below}
+        self._options: dict[str, Any] = {
+            "nonfinite": nonfinite,
+            "whole_below": whole_below,
+            "momentum": momentum,
+        }
         self._optimizer = optimizer
         self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
         self._layouts: dict[tuple[int, ...], Layout] = {}
@@ -61,6 +67,7 @@ class Hook:
         )
         self._step_began = False
         if optimizer is not None:
+            check_momentum(optimizer, spec, momentum)
             warn_of_adam(optimizer, spec)
         if isinstance(optimizer, FrozenAdam):
             optimizer.attached = True
@@ -99,7 +106,10 @@ class Hook:
         Residuals go along if both ways keep them; what is left of them else is lost.
         """
         before = self.exchange
-        state = {key: value for key, value in before.state().items() if "/residual/" in key}
+        kept = ("/residual/", "/momentum/")
+        state = {
+            key: value for key, value in before.state().items() if any(kind in key for kind in kept)
+        }
         self._open(spec, exchange)
         self.exchange.load_state(state)
         before.close()
@@ -200,12 +210,16 @@ def attach(
     run_dir: str | Path | None = None,
     nonfinite: NonFinite = "error",
     whole_below: int = WHOLE_BELOW,
+    momentum: float = 0.0,
 ) -> Hook:
     """Exchange the gradients of a DDP model as `spec` says, from the next backward pass on.
 
     With `optimizer`, residuals follow the learning rate. With `network` (see `talka probe`), the
     cheapest exchange is chosen unless one is named. With `run_dir` or TALKA_RUN_DIR, every step is
     written as an event.
+
+    With `momentum`, each worker adds momentum to its own gradients before they are compressed; the
+    optimizer then has to be plain SGD without any. Sparse specs need it to keep their accuracy.
     """
     hook = Hook(
         ddp.module,
@@ -217,6 +231,7 @@ def attach(
         group=ddp.process_group,
         nonfinite=nonfinite,
         whole_below=whole_below,
+        momentum=momentum,
     )
     hook.exchange  # noqa: B018  # opened now: a wrong spec should not wait for the first step
     ddp.register_comm_hook(hook, exchange_hook)

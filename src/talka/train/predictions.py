@@ -124,7 +124,7 @@ def _global_topk(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
 
 
 def _converted(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Ring and tree: only the conversion; sums on the way are left out, as in plain DDP."""
+    """Ring, direct and tree: only the conversion; sums on the way are left out, as in plain DDP."""
     return rates.convert_s
 
 
@@ -140,6 +140,7 @@ CODEC_SECONDS: dict[str, Callable[[CodecRates, int, int], float]] = {
     "hierarchical": _hierarchical,
     "global-topk": _global_topk,
     "ring": _converted,
+    "direct": _converted,
     "tree": _converted,
     "low-rank": _low_rank,
 }

@@ -1,17 +1,14 @@
-"""Residuals under a learning rate that changes, and optimizers that do not go with them.
+"""Residuals under a learning rate that changes.
 
 A residual is a gradient that was not applied yet. Had it been applied in its own step, it would have
 moved the weights by the learning rate of that step; so when the rate changes, the residual has to be
 multiplied by the old rate over the new one.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
-
-_SAFE_WITH_ADAM = ("none", "fp16", "bf16", "trunc16")
 
 
 class LearningRates:
@@ -39,18 +36,3 @@ class LearningRates:
             for parameter in group["params"]
             if parameter in self._names
         }
-
-
-def warn_of_adam(optimizer: Optimizer, spec: str) -> None:
-    """Adam divides by the size of what it is given: with residuals in it, that is no gradient's."""
-    kind = type(optimizer).__name__
-    name = spec.partition(":")[0].removesuffix("+ef")
-    if "adam" not in kind.lower() or kind == "FrozenAdam" or name in _SAFE_WITH_ADAM:
-        return
-    if spec.endswith("+ef") or name in ("onebit", "topk", "threshold", "significance", "powersgd"):
-        warnings.warn(
-            f"{kind} with {spec!r} may diverge: its variance would be that of compressed gradients. "
-            "Use talka.train.FrozenAdam, which compresses momentum under a frozen variance; or SGD "
-            "with momentum; or an unbiased spec such as 'qsgd:7', or 'bf16'.",
-            stacklevel=3,
-        )

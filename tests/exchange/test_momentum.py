@@ -1,0 +1,64 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from talka.compress import layout_of
+from talka.compress.layout import cut
+from talka.errors import InvalidValueError
+from talka.exchange.momentum import Momentum, merged_momentum, only_momentum
+
+LAYOUT = layout_of({"w": (3, 4), "b": (3,)})
+
+
+def gradient(step):
+    return torch.randn(15, generator=torch.Generator().manual_seed(step))
+
+
+@given(st.floats(0, 0.99), st.integers(1, 14), st.integers(1, 6))
+def test_it_is_the_sum_of_all_gradients_each_forgotten_a_little_more(factor, place, num_steps):
+    """Also where a vector comes in two parts, which need not be those of parameters."""
+    momentum = Momentum(factor)
+    for step in range(num_steps):
+        values = gradient(step)
+        for start, stop in ((0, place), (place, 15)):
+            momentum.enter(values[start:stop], cut(LAYOUT, start, stop))
+    expected = sum(factor ** (num_steps - 1 - step) * gradient(step) for step in range(num_steps))
+    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_any_nothing_is_kept():
+    momentum, values = Momentum(0.0), gradient(1)
+    momentum.enter(values, LAYOUT)
+    assert torch.equal(values, gradient(1))
+    assert momentum.state() == {}
+
+
+@pytest.mark.parametrize("factor", [-0.1, 1.0, 1.5, float("nan")])
+def test_a_factor_that_would_never_forget_is_refused(factor):
+    with pytest.raises(InvalidValueError, match="from 0 up to, but without, 1"):
+        Momentum(factor)
+
+
+def test_what_was_saved_goes_on():
+    straight, before, after = Momentum(0.9), Momentum(0.9), Momentum(0.9)
+    straight.enter(gradient(0), LAYOUT)
+    before.enter(gradient(0), LAYOUT)
+    after.load_state({**before.state(), "worker/residual/w": torch.zeros(12)})
+    one, other = gradient(1), gradient(1)
+    straight.enter(one, LAYOUT)
+    after.enter(other, LAYOUT)
+    assert torch.equal(one, other)
+
+
+def test_the_mean_over_workers_stays_the_same():
+    states = []
+    for rank in range(3):
+        momentum = Momentum(0.5)
+        momentum.enter(gradient(rank), LAYOUT)
+        states.append({**momentum.state(), "owner/residual/w": torch.ones(12)})
+    merged = merged_momentum(states)
+    assert merged.keys() == only_momentum(states[0]).keys()
+    mean = sum(gradient(rank) for rank in range(3)) / 3
+    torch.testing.assert_close(merged["worker/momentum/w"], mean[:12])
+    torch.testing.assert_close(merged["worker/momentum/b"], mean[12:])
