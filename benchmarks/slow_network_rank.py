@@ -72,6 +72,13 @@ class Mode:
         self.optimizer.step()
 
 
+def gradient(model, batch):
+    """The first one, flat, as a prediction can have it before the run."""
+    x, y = batch
+    nn.functional.cross_entropy(model(x), y).backward()
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
 def interface_bytes():
     """What the link's own queue let out, headers of every frame included."""
     tc = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin")
@@ -134,10 +141,11 @@ def main():
     specs = [name for name, mode in modes.items() if mode.hook and name != NEXT_TO_NOTHING]
     dist.barrier()
     # On all ranks at once, as in training: they share the cores.
-    rates = {spec: measure_codec(spec, layout[-1].stop) for spec in specs}
+    sample = gradient(make(), batch)
+    rates = {spec: measure_codec(spec, layout[-1].stop, sample) for spec in specs}
     compute_s = statistics.median(row["seconds"] for row in rows[NEXT_TO_NOTHING])
     predictions = predict_steps(
-        layout, network, compute_s=compute_s, specs=specs, codec_rates=rates.get
+        layout, network, compute_s=compute_s, specs=specs, codec_rates=rates.get, sample=sample
     )
     if rank == 0:
         answer = {

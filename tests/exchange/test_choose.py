@@ -1,8 +1,10 @@
 """The cheapest exchange, by the cost model."""
 
 import pytest
+import torch
 
-from talka.compress import layout_of
+from talka.compress import compressor, layout_of
+from talka.compress.layout import nameless
 from talka.errors import SpecError
 from talka.exchange import choices, choose
 from talka.network import Link, Network
@@ -41,3 +43,18 @@ def test_powersgd_is_an_exchange_of_its_own():
     assert only.payload_bytes == 4 * (2 * 2000 + 1000)
     with pytest.raises(SpecError, match="has no rank"):
         choices("powersgd:0", 10, Network.equal(SLOW, 4))
+
+
+def test_a_sample_says_how_large_payloads_are():
+    """Nine of ten values are zero: much smaller than what gaussian values would take."""
+    generator = torch.Generator().manual_seed(0)
+    sample = torch.randn(100_000, generator=generator)
+    sample[torch.rand(100_000, generator=generator) < 0.9] = 0
+
+    def said(**options):
+        found = choices("qsgd:7", 100_000, Network.equal(SLOW, 4), **options)
+        return next(one.payload_bytes for one in found if one.exchange == "all-gather")
+
+    really = compressor("qsgd:7").encode(sample, nameless(100_000)).num_bytes
+    assert said(sample=sample) == pytest.approx(really, rel=0.03)
+    assert said() > 2 * really

@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from talka.compress import Layout, compressor
 from talka.compress.layout import nameless
 from talka.errors import SpecError
 from talka.exchange.low_rank import LowRank
 from talka.exchange.registry import COMPRESSED, powersgd_rank
 from talka.network import Cost, Network
+
+STEPS_WITH_SAMPLE = 10
+"""After so many, what adapts to its values has done so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,18 @@ class Choice:
 
 
 def choices(
-    spec: str, num_values: int, network: Network, *, layout: Layout | None = None
+    spec: str,
+    num_values: int,
+    network: Network,
+    *,
+    layout: Layout | None = None,
+    sample: Tensor | None = None,
 ) -> list[Choice]:
-    """Every exchange that can carry it, cheapest first; of equals, the one that sends less."""
+    """Every exchange that can carry it, cheapest first; of equals, the one that sends less.
+
+    Some payloads are as large as what they hold is irregular. With `sample`, a vector such as those
+    to come, sizes are those of its payloads; else those of gaussian values.
+    """
     layout = nameless(num_values) if layout is None else layout
     factor_rank = powersgd_rank(spec)
     if factor_rank is not None:
@@ -37,6 +51,9 @@ def choices(
             Choice(spec, LowRank.name, cost, 4.0 * sum(LowRank.num_floats(layout, factor_rank)))
         ]
     chosen = compressor(spec)
+    if sample is not None:
+        for _ in range(STEPS_WITH_SAMPLE):
+            chosen.encode(sample, layout)
     found = []
     for name, kind in COMPRESSED.items():
         try:

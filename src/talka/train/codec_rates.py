@@ -30,15 +30,18 @@ class CodecRates(NamedTuple):
     gradients where they are."""
 
 
-def measure_codec(spec: str, num_values: int) -> CodecRates:
-    """Really encode and decode a gaussian vector of so many values, at most a million.
+def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> CodecRates:
+    """Really encode and decode a vector of so many values, at most a million: gaussian, or `sample`.
 
     The first round of each is not counted: it compiles kernels and takes memory. The median of a
     few counts after that. Sections of many small parameters cost more a value than one large one;
     that is left out.
     """
     size = max(min(num_values, MAX_MEASURED_VALUES), 1)
-    values = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    if sample is None:
+        values = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    else:
+        values = sample[:size]
     factor_rank = powersgd_rank(spec)
     with _one_core():
         if factor_rank is not None:

@@ -14,6 +14,8 @@ lossy spec costs in further steps (S2) is not known before a run.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from torch import Tensor
+
 from talka.compress import Layout
 from talka.errors import InvalidValueError
 from talka.exchange import Choice, choices
@@ -64,17 +66,21 @@ def predict_steps(
     compute_s: float | None,
     specs: Sequence[str] = DEFAULT_SPECS,
     codec_rates: Callable[[str], CodecRates] | None = None,
+    sample: Tensor | None = None,
 ) -> list[StepPrediction]:
     """A step with each spec, by the exchange that makes it shortest; in the order of `specs`.
 
-    `codec_rates` is asked once for every spec; unless given, they are measured here and now.
+    `codec_rates` is asked once for every spec; unless given, they are measured here and now. A
+    `sample`, one gradient as flat as the layout, says how large payloads are that depend on it.
     """
     if compute_s is not None and not compute_s > 0:
         raise InvalidValueError("compute_s", compute_s, "above 0, or None if unknown")
     num_values = _num_values(layout)
-    all_choices = {spec: choices(spec, num_values, network, layout=layout) for spec in specs}
+    all_choices = {
+        spec: choices(spec, num_values, network, layout=layout, sample=sample) for spec in specs
+    }
     rates_of = {
-        spec: measure_codec(spec, num_values) if codec_rates is None else codec_rates(spec)
+        spec: measure_codec(spec, num_values, sample) if codec_rates is None else codec_rates(spec)
         for spec in all_choices  # by now every spec is known to be one
     }
     ddp_s = (compute_s or 0.0) + all_reduce(network, 4.0 * num_values).seconds
