@@ -9,23 +9,22 @@ are.
     key of the draw (8)    values, float32
 """
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from talka.compress.arguments import share, short
 from talka.compress.base import (
     Additive,
     Draw,
-    NonFinite,
     Residuals,
     _shares_memory,
     as_floats,
 )
 from talka.compress.bits.select import check_finite, take_at
 from talka.compress.bits.strides import one_in_each, sample, stride_lengths
+from talka.compress.keeping import KeepsShare
 from talka.compress.layout import Layout, Piece, nameless
 from talka.compress.payload import Bytes, Floats
 from talka.compress.sparse import place
@@ -34,28 +33,13 @@ from talka.errors import InvalidValueError, NonFiniteError, PayloadError
 _KEY_BYTES = 8
 
 
-class RandomK(Additive):
-    """Keeps a share of each section, at least one value."""
-
+class RandomK(KeepsShare, Additive):
     name, code = "randomk", 21
     contracts = unbiased = True
 
-    def __init__(
-        self, share: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
-    ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
-        if not 0 < share <= 1:
-            raise InvalidValueError("share", share, "above 0 and at most 1")
-        self.share = share
+    def __init__(self, share: float, **options: Any) -> None:
+        super().__init__(share, **options)
         self._wired: dict[Layout, list[int]] = {}
-
-    @classmethod
-    def parse(cls, arguments: list[str], **options: Any) -> Self:
-        return cls(share(cls.name, arguments), **options)
-
-    @property
-    def spec(self) -> str:
-        return f"{self.name}:{short(self.share)}"
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
@@ -127,9 +111,6 @@ class RandomK(Additive):
             if residual is not None:
                 residual[:] = 0
             return sample(part, None, self._count(len(part)), key)
-
-    def _count(self, num_values: int) -> int:
-        return min(max(round(self.share * num_values), 1), num_values)
 
 
 def _choose(values: Floats, residual: Floats | None, count: int, key: int) -> Floats:

@@ -11,46 +11,26 @@ are counted, which takes a few passes more. Either way the same values are sent.
 """
 
 import math
-from typing import Any, Self
 
 import numpy as np
 
 from talka.compress import sparse
-from talka.compress.arguments import share, short
-from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.base import Draw
 from talka.compress.bits.largest import kth_largest, largest, narrow, put_back
 from talka.compress.bits.select import Picked, check_finite, magnitude_bits, select
 from talka.compress.bits.strides import sample
+from talka.compress.keeping import KeepsShare
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
-from talka.errors import InvalidValueError
 
 COUNTED_UP_TO = 1 << 14
 """Values of a section for which a sample does not pay."""
 _SMALLEST = magnitude_bits(1e-45)
 
 
-class TopK(Sectioned):
-    """Keeps a share of each section, at least one value."""
-
+class TopK(KeepsShare):
     name, code = "topk", 20
     contracts = True
-
-    def __init__(
-        self, share: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
-    ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
-        if not 0 < share <= 1:
-            raise InvalidValueError("share", share, "above 0 and at most 1")
-        self.share = share
-
-    @classmethod
-    def parse(cls, arguments: list[str], **options: Any) -> Self:
-        return cls(share(cls.name, arguments), **options)
-
-    @property
-    def spec(self) -> str:
-        return f"{self.name}:{short(self.share)}"
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
@@ -70,9 +50,6 @@ class TopK(Sectioned):
 
     def section_expected_bytes(self, num_values: int) -> float:
         return sparse.expected_bytes(num_values, self._count(num_values))
-
-    def _count(self, num_values: int) -> int:
-        return min(max(round(self.share * num_values), 1), num_values)
 
 
 def pick_largest(values: Floats, residual: Floats | None, count: int, key: int) -> Picked:

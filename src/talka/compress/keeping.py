@@ -1,0 +1,30 @@
+"""What compressors have in common that keep a share of the values of each section."""
+
+from typing import Any, Self
+
+from talka.compress.arguments import share, short
+from talka.compress.base import NonFinite, Sectioned
+from talka.errors import InvalidValueError
+
+
+class KeepsShare(Sectioned):
+    """Keeps a share of each section, at least one value."""
+
+    def __init__(
+        self, share: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+    ) -> None:
+        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        if not 0 < share <= 1:
+            raise InvalidValueError("share", share, "above 0 and at most 1")
+        self.share = share
+
+    @classmethod
+    def parse(cls, arguments: list[str], **options: Any) -> Self:
+        return cls(share(cls.name, arguments), **options)
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}:{short(self.share)}"
+
+    def _count(self, num_values: int) -> int:
+        return min(max(round(self.share * num_values), 1), num_values)
