@@ -12,6 +12,8 @@ os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
 # A shell has what it starts in the background ignore Ctrl+C, and that is inherited. Tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+RAY_MACHINE = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 200_000_000}
+
 
 @pytest.fixture(scope="session")
 def lab_works():
@@ -39,15 +41,24 @@ def ray_cluster():
         "health_check_timeout_ms": 1000,
         "health_check_failure_threshold": 3,
     }
-    machine = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 200_000_000}
     cluster = Cluster(
         initialize_head=True,
-        head_node_args={**machine, "_system_config": quick, "include_dashboard": False},
+        head_node_args={**RAY_MACHINE, "_system_config": quick, "include_dashboard": False},
     )
     try:
         for _ in range(2):
-            cluster.add_node(**machine)
+            cluster.add_node(**RAY_MACHINE)
         cluster.wait_for_nodes()
         yield cluster
     finally:
         cluster.shutdown()
+
+
+@pytest.fixture
+def extra_machine(ray_cluster):
+    """One more machine, that a test may remove."""
+    machine = ray_cluster.add_node(**RAY_MACHINE)
+    ray_cluster.wait_for_nodes()
+    yield machine
+    if machine in ray_cluster.worker_nodes:
+        ray_cluster.remove_node(machine)

@@ -42,18 +42,6 @@ def on_ray(ray_cluster):
         yield engine
 
 
-@pytest.fixture
-def extra_machine(ray_cluster):
-    """One more machine, that a test may remove."""
-    machine = ray_cluster.add_node(
-        num_cpus=1, node_ip_address="127.0.0.2", object_store_memory=200_000_000
-    )
-    ray_cluster.wait_for_nodes()
-    yield machine
-    if machine in ray_cluster.worker_nodes:
-        ray_cluster.remove_node(machine)
-
-
 def run(engine, graph, program, **given):
     outcome = run_program(graph, program, RunOptions(engine=engine, **given))
     columns = [column.tobytes() for column in outcome.columns.values()]

@@ -1,0 +1,21 @@
+"""Kernels again, compiled with checks of every index: numba takes that from the environment."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def lines_said_with_bounds_checked(module, tmp_path):
+    """By a module of the tests, run as a program; its own cache, because code differs."""
+    done = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
