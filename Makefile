@@ -21,6 +21,7 @@ check: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.engine --preset smoke
 	$(BIN)/python -m benchmarks.embeddings --preset smoke
+	$(BIN)/python -m benchmarks.explain --preset smoke
 	$(BIN)/python -m benchmarks.compressors --preset smoke
 	$(BIN)/python -m benchmarks.slow_network --preset smoke
 	$(BIN)/python -m benchmarks.parity --preset smoke

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["compressors", "embeddings", "engine", "graph", "graph_build", "parity"]
+    "name",
+    ["compressors", "embeddings", "engine", "explain", "graph", "graph_build", "parity"],
 )
 def test_the_smoke_preset_runs(name, tmp_path):
     out = tmp_path / "rows.json"

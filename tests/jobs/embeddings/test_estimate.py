@@ -34,7 +34,7 @@ def test_a_stretched_sample_keeps_its_counts_and_fills_the_vocabulary(text):
     rows, cols = wide.words()
     assert max(rows.max(), cols.max()) >= 4 * pairs.num_words
     assert max(rows.max(), cols.max()) < wide.num_words
-    assert stretched(pairs, pairs.num_words, 100).num_pairs == 100
+    assert 50 < stretched(pairs, pairs.num_words, 100).num_pairs < 150
 
 
 @pytest.mark.parametrize("rise", [0.0, 0.2, 5.0])

@@ -7,11 +7,13 @@ Words and pairs grow with a power of the text whose exponent falls slowly: in na
 """
 
 import math
+import statistics
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from talka.data.text import (
     PAIR,
@@ -33,9 +35,11 @@ from talka.train.models.glove.table import num_lines
 SAMPLE_BYTES = 8_000_000
 FALL_PER_DOUBLING = 0.04
 _CALIBRATION_PAIRS = 3_000_000
+_CALIBRATION_S = 1.0  # others use this machine, too: a moment says little
 _SLICED_PAIRS = 500_000  # of which each travels
 _MAX_RISE = 0.35  # of the cost of a word, with a doubling of the text: more would be noise
 _INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and what numba compiled
+_STRETCHING_BYTES = 40  # of a pair while it gets another word
 _ID_BYTES = 12  # of a word of the text: its id, twice, and its place in the inverted text
 
 
@@ -82,7 +86,10 @@ def estimate(
         scan_s=whole.scan_s + _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens,
         count_s=_counting_s(config, half, whole, growth),
         train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words)),
-        memory_bytes=_memory(config, num_words, num_pairs, whole.num_tokens * growth),
+        memory_bytes=max(
+            _memory(config, num_words, num_pairs, whole.num_tokens * growth),
+            _memory_of_sampling(whole.pairs.num_pairs),
+        ),
     )
 
 
@@ -184,9 +191,12 @@ def _training_rate(config: EmbedConfig, sample: PairBlocks, num_words: int) -> f
     blocks = stretched(sample, num_words, _CALIBRATION_PAIRS)
     model = GloVe(num_words, config.dim, config=config.glove)
     model.train_epoch(blocks, threads=config.threads)  # compiles, and brings the model into memory
-    start = time.perf_counter()
-    model.train_epoch(blocks, threads=config.threads)
-    return blocks.num_pairs / (time.perf_counter() - start)
+    seconds: list[float] = []
+    while len(seconds) < 3 or sum(seconds) < _CALIBRATION_S:
+        start = time.perf_counter()
+        model.train_epoch(blocks, threads=config.threads)
+        seconds.append(time.perf_counter() - start)
+    return blocks.num_pairs / statistics.median(seconds)
 
 
 def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens: float) -> float:
@@ -197,25 +207,37 @@ def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens:
     return _INTERPRETER_BYTES + max(counting, pairs + table)
 
 
+def _memory_of_sampling(num_pairs: int) -> float:
+    """Where little is to be done, asking what it will cost needs more than doing it."""
+    stretching = _STRETCHING_BYTES * min(num_pairs, _CALIBRATION_PAIRS)
+    return _INTERPRETER_BYTES + PAIR.itemsize * num_pairs + stretching
+
+
 def stretched(sample: PairBlocks, num_words: int, max_pairs: int) -> PairBlocks:
-    """Some pairs of a sample, spread over a larger vocabulary in the same proportions."""
+    """Some pairs of a sample, spread over a larger vocabulary in the same proportions.
+
+    In numbers of four bytes: this would else be where a job on a small text needs most memory.
+    """
     random = np.random.default_rng(0)
-    rows, cols = sample.words()
-    chosen = random.permutation(len(rows))[:max_pairs]
-    edge, stretch = sample.block_edge, num_words / sample.num_words
-    rows, cols = (
-        np.minimum(
-            ((side[chosen] + random.random(len(chosen))) * stretch).astype(np.int64), num_words - 1
-        )
-        for side in (rows, cols)
-    )
-    block = (rows // edge) * (num_words // edge + 1) + cols // edge
-    order = np.argsort(block, kind="stable")
-    pairs = sample.pairs[chosen][order]
+    edge, stretch = sample.block_edge, np.float32(num_words / sample.num_words)
+    is_chosen = random.random(sample.num_pairs, np.float32) < max_pairs / max(1, sample.num_pairs)
+    chosen = np.flatnonzero(is_chosen).astype(np.uint32)
+    block = np.repeat(np.arange(len(sample.start), dtype=np.int32), sample.stop - sample.start)
+    block = block[is_chosen]
+
+    def spread(first: NDArray[np.int64], places: NDArray[np.uint16]) -> NDArray[np.int32]:
+        ids = (first * edge).astype(np.float32)[block] + places[chosen]
+        ids += random.random(len(ids), np.float32)
+        return np.minimum((ids * stretch).astype(np.int32), np.int32(num_words - 1))
+
+    rows = spread(sample.row_block, sample.pairs["row"])
+    cols = spread(sample.col_block, sample.pairs["col"])
+    num_columns = num_words // edge + 1
+    block = (rows // edge) * np.int32(num_columns) + cols // edge
+    order = np.argsort(block, kind="stable").astype(np.uint32)
+    pairs = sample.pairs[chosen[order]]
     pairs["row"], pairs["col"] = rows[order] % edge, cols[order] % edge
     numbers, start = np.unique(block[order], return_index=True)
     stop = np.append(start[1:], len(order))
-    index = np.stack(
-        [numbers // (num_words // edge + 1), numbers % (num_words // edge + 1), start, stop], axis=1
-    )
+    index = np.stack([numbers // num_columns, numbers % num_columns, start, stop], axis=1)
     return PairBlocks(pairs, index, num_words=num_words, block_edge=edge)
