@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import talka.train
+from talka.errors import SavedStateError
 from talka.exchange import open_exchange
 
 
@@ -126,20 +127,50 @@ def resumed(worker, specs, folder):
     return results
 
 
-def saved_after_some_steps(worker, spec, exchange, folder):
-    """What all residuals add up to, as the average still lacks it."""
+def saved_after_some_steps(worker, spec, exchanges, folder):
+    """By exchange: what all residuals add up to, as the average still lacks it."""
     os.environ["GROUP_RANK"] = str(worker.rank // 2)
-    ddp, optimizer, hook = started(spec, exchange=exchange)
-    train(ddp, optimizer, worker.rank, 3)
+    found = []
+    for exchange in exchanges:
+        ddp, optimizer, hook = started(spec, exchange=exchange)
+        train(ddp, optimizer, worker.rank, 3)
+        hook.save(Path(folder) / exchange)
+        found.append(lacking(hook))
+    return found
+
+
+def loaded(worker, spec, exchanges, folder):
+    os.environ["GROUP_RANK"] = str(worker.rank // 2)
+    found = []
+    for exchange in exchanges:
+        _, _, hook = started(spec, exchange=exchange)
+        hook.load(Path(folder) / exchange)
+        found.append(lacking(hook))
+    return found
+
+
+def refused(worker, folder):
+    """What loading says to nothing, to the state of another spec, to a changed file, to rubbish."""
+    ddp, optimizer, hook = started("onebit+ef")
+    train(ddp, optimizer, worker.rank, 1)
+    said = [refusal(hook, Path(folder) / "nothing")]
     hook.save(folder)
-    return lacking(hook)
+    _, _, other = started("topk:0.1+ef")
+    said.append(refusal(other, folder))
+    file = Path(folder) / "rank-0.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    said.append(refusal(hook, folder))
+    file.write_bytes(b"rubbish")
+    return [*said, refusal(hook, folder)]
 
 
-def loaded(worker, spec, exchange, folder):
-    os.environ["GROUP_RANK"] = str(worker.rank // 2)
-    _, _, hook = started(spec, exchange=exchange)
-    hook.load(folder)
-    return lacking(hook)
+def refusal(hook, folder):
+    try:
+        hook.load(folder)
+    except SavedStateError as error:
+        return str(error)
 
 
 def lacking(hook):
@@ -257,3 +288,10 @@ def broken(worker):
     x, y = next(batches(worker.rank, 1))
     loss = nn.functional.cross_entropy(ddp(x), y)
     (loss * float("nan")).backward()
+
+
+def by_name(worker, names):
+    """Several of these, one after another: a gang takes seconds to start."""
+    from tests.train import hook_ranks
+
+    return {name: getattr(hook_ranks, name)(worker) for name in names}
