@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 
-def lines_said_with_bounds_checked(module, tmp_path):
+def lines_said_with_bounds_checked(module, tmp_path, *arguments):
     """By a module of the tests, run as a program; its own cache, because code differs."""
     done = subprocess.run(
-        [sys.executable, "-m", module],
+        [sys.executable, "-m", module, *arguments],
         cwd=Path(__file__).parents[1],
         env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
         capture_output=True,
