@@ -1,8 +1,8 @@
 """Every exchange in one process, one worker after another: slow and obvious.
 
 A twin has one compressor for each side of each worker, made as the real exchange makes them, and
-takes the vectors of all workers at once. Results have to agree bit for bit, except for the ring and
-for low rank, where the order of additions is the library's own.
+takes the vectors of all workers at once. Results have to agree bit for bit, except for the ring,
+where the order of additions is the library's own.
 """
 
 import torch
@@ -97,12 +97,8 @@ class Twin:
             worker.wire(values.clone(), layout).mul_(1 / self.size)
             for worker, values in zip(self.workers, vectors, strict=True)
         ]
-        total = torch.empty_like(wires[0])
-        for owner, part in enumerate(torch.tensor_split(total, self.size)):
-            slices = [torch.tensor_split(wire, self.size)[owner] for wire in wires]
-            part.copy_(sum(slices[:owner] + slices[owner + 1 :], start=slices[owner]))
         out = torch.empty_like(vectors[0])
-        self.workers[0].unwire(total, out, layout)
+        self.workers[0].unwire(sum(wires[1:], start=wires[0]), out, layout)
         return out
 
     def ring(self, vectors, layout):

@@ -54,7 +54,7 @@ def test_other_types_of_parameters_and_several_passes_a_step(engine):
 
 def test_saved_and_loaded_it_goes_on_to_the_bit(engine, tmp_path):
     specs = ["onebit+ef", "topk:0.05+ef", "qsgd:7", "randomk:0.1+ef", "threshold:auto+ef"]
-    outcomes = engine.gang(ranks.resumed, [*specs, "powersgd:2"], str(tmp_path), size=2)
+    outcomes = engine.gang(ranks.resumed, [*specs, "powersgd:2"], str(tmp_path), size=3)
     for number, spec in enumerate([*specs, "powersgd:2"]):
         straight, again = outcomes[0][number]
         assert straight == again, spec

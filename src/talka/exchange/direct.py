@@ -45,10 +45,13 @@ def add_up(call: Call, values: Tensor, *, phase: int = 0) -> Steps:
     sums = [call.receive(part, rank, phase=phase + 1) for part, rank in owned]
     sends = [call.send(part, rank, phase=phase) for part, rank in owned]
     yield arriving
-    for part in parts.values():  # in the order of ranks
-        mine += part
-        call.received(part.numel() * part.element_size())
-    sends += [call.send(mine, rank, phase=phase + 1) for rank in parts]
+    if parts:  # in the order of ranks, so that a sum does not depend on who owns it
+        parts[call.rank] = mine.clone()
+        torch.add(parts[0], parts[1], out=mine)
+        for rank in range(2, call.num_workers):
+            mine += parts[rank]
+    call.received(len(arriving) * mine.numel() * mine.element_size())
+    sends += [call.send(mine, rank, phase=phase + 1) for rank in others if parts]
     yield sums
     for part, _ in owned:
         call.received(part.numel() * part.element_size())
