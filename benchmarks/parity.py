@@ -147,10 +147,15 @@ def seconds_a_step(lab, spec):
 
 
 def main():
-    args = arguments(
-        __doc__, PRESETS, {"--lab": "JSON of benchmarks.slow_network, for time to accuracy"}
-    )
+    more = {
+        "--lab": "JSON of benchmarks.slow_network, for time to accuracy",
+        "--only": "rows of the table of accuracies with this in their name, and no race: Adam",
+    }
+    args = arguments(__doc__, PRESETS, more)
     settings = PRESETS[args.preset]
+    if args.only:
+        specs = [spec for spec in settings["specs"] if args.only in spec]
+        settings = {**settings, "specs": specs, "racers": []}
     if args.preset == "full" and not DATA.exists():
         sys.exit(f"{DATA} is not there: TALKA_DATA names the folder with images/")
     lab = json.loads(Path(args.lab).read_text())["tables"] if args.lab else None

@@ -1,7 +1,10 @@
+import math
 import warnings
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError
 from talka.train.frozen_adam import FrozenAdam
@@ -47,3 +50,41 @@ def test_adam_is_warned_of_with_biased_specs(spec):
     assert "FrozenAdam" in said
     assert messages(warn_of_adam, FrozenAdam(PARAMETERS), spec) == []
     assert messages(warn_of_adam, sgd(0.9), spec) == []
+
+
+def adam_twin(gradients, *, lr, warmup_steps, beta_1=0.9, beta_2=0.999, eps=1e-8):
+    """One weight, in float64: Adam, whose variance stays as it is after the warm-up."""
+    weight = momentum = variance = 0.0
+    steps = []
+    for step, gradient in enumerate(gradients, 1):
+        warm = min(step, warmup_steps)
+        momentum = beta_1 * momentum + (1 - beta_1) * gradient
+        if step <= warmup_steps:
+            variance = beta_2 * variance + (1 - beta_2) * gradient**2
+        size = momentum / (1 - beta_1**step) / (math.sqrt(variance / (1 - beta_2**warm)) + eps)
+        longest = (1 - beta_1) / math.sqrt(1 - beta_2)
+        steps.append(max(-longest, min(longest, size)))
+        weight -= lr * steps[-1]
+    return weight, steps
+
+
+def frozen_adam(gradients, *, lr, warmup_steps):
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = FrozenAdam([weight], lr=lr, warmup_steps=warmup_steps)
+    for gradient in gradients:
+        weight.grad = torch.tensor([gradient])
+        optimizer.step()
+    return float(weight.detach())
+
+
+@given(st.lists(st.floats(-10, 10).filter(lambda one: abs(one) > 1e-3), min_size=1, max_size=30))
+def test_frozen_adam_is_adam_and_then_keeps_its_variance(gradients):
+    expected, _ = adam_twin(gradients, lr=0.01, warmup_steps=5)
+    assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_gradients_that_grow_after_the_warm_up_move_no_weight_farther_than_adam_could():
+    gradients = [1e-3] * 5 + [1.0] * 20
+    expected, steps = adam_twin(gradients, lr=0.01, warmup_steps=5)
+    assert max(steps) == pytest.approx(0.1 / math.sqrt(0.001))
+    assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(expected, rel=1e-3, abs=1e-5)

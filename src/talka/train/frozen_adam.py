@@ -5,6 +5,9 @@ Then the variance stays as it is, each worker moves the common momentum by its o
 is exchanged, compressed and with error feedback, is that momentum. It enters the update without a
 square, so feedback works as it does for SGD.
 
+Where gradients grow after the warm-up, a frozen variance is too small. Adam's own steps are never
+longer than max(1, (1 - beta 1) / sqrt(1 - beta 2)) learning rates; frozen ones are cut off there.
+
 What had no gradient in the whole warm-up, such as the rows of words that did not occur, has no
 variance to divide by and stays as it is: make the warm-up long enough to see everything.
 """
@@ -103,4 +106,8 @@ class FrozenAdam(Optimizer):
         denominator = state["variance"].sqrt().add_(group["eps"] * (1 - beta_2**warm) ** 0.5)
         denominator.masked_fill_(state["variance"] == 0, math.inf)
         parameter.mul_(1 - group["lr"] * group["weight_decay"])
-        parameter.addcdiv_(state["momentum"], denominator, value=-group["lr"] * scale)
+        step = (state["momentum"] / denominator).mul_(scale)
+        if is_frozen:
+            longest = max(1.0, (1 - beta_1) / (1 - beta_2) ** 0.5)
+            step.clamp_(-longest, longest)
+        parameter.add_(step, alpha=-group["lr"])
