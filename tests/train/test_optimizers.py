@@ -80,11 +80,15 @@ def frozen_adam(gradients, *, lr, warmup_steps):
 @given(st.lists(st.floats(-10, 10).filter(lambda one: abs(one) > 1e-3), min_size=1, max_size=30))
 def test_frozen_adam_is_adam_and_then_keeps_its_variance(gradients):
     expected, _ = adam_twin(gradients, lr=0.01, warmup_steps=5)
-    assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(
+        expected, rel=1e-3, abs=1e-5
+    )
 
 
 def test_gradients_that_grow_after_the_warm_up_move_no_weight_farther_than_adam_could():
     gradients = [1e-3] * 5 + [1.0] * 20
     expected, steps = adam_twin(gradients, lr=0.01, warmup_steps=5)
     assert max(steps) == pytest.approx(0.1 / math.sqrt(0.001))
-    assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(
+        expected, rel=1e-3, abs=1e-5
+    )
