@@ -3,7 +3,7 @@
 An optimizer adds momentum to what arrives. Of a sparse payload that is what gathered over many steps,
 and it would go on for some steps more, the same way, whatever the gradients say by then. Momentum of
 a worker's own gradients is said whole when its turn comes. Lin et al. (arXiv:1712.01887) call this
-momentum correction; they also forget the momentum of what was sent, which here costs accuracy.
+momentum correction; they also forget the momentum of what was sent, which is not done here.
 """
 
 from collections.abc import Sequence

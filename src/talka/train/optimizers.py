@@ -18,9 +18,9 @@ def check_momentum(optimizer: Optimizer, spec: str, momentum: float) -> None:
         raise InvalidValueError(
             "momentum",
             momentum,
-            f"0 with {kind}, which has its own; or another with torch.optim.SGD(momentum=0)",
+            f"0 with this {kind}; another needs torch.optim.SGD without momentum of its own",
         )
-    if its_own and spec.partition(":")[0] in _SPARSE:
+    if its_own and spec.endswith("+ef") and spec.partition(":")[0] in _SPARSE:
         warnings.warn(
             f"{kind} with momentum costs accuracy with {spec!r}: it goes on with what was said late. "
             f"Give it to the hook, attach(..., momentum={its_own:g}), and none to the optimizer.",
