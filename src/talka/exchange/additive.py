@@ -3,10 +3,15 @@
 Anything else would have to be encoded again at every hop, and lose at every hop.
 """
 
+from abc import abstractmethod
+
+from torch import Tensor
+
 from talka.compress import Additive, ErrorFeedback
 from talka.errors import SpecError
 from talka.exchange.all_gather import AllGather
-from talka.exchange.base import AnyCompressor
+from talka.exchange.base import AnyCompressor, Call
+from talka.exchange.conveyor import Steps
 
 
 class AddsUp(AllGather):
@@ -16,6 +21,19 @@ class AddsUp(AllGather):
         super().prepare()
         assert isinstance(self.worker, Additive | ErrorFeedback), "check() lets nothing else pass"
         self.adder = self.worker
+
+    def steps(self, call: Call) -> Steps:
+        with self.meter.timed("encode_s"):
+            wire = self.adder.wire(call.values, call.layout)
+            wire.mul_(1 / self.num_workers)  # before the sum, as DDP does: halves would overflow
+        if self.num_workers > 1 and wire.numel():
+            yield from self.add_up(call, wire)
+        with self.meter.timed("decode_s"):
+            self.adder.unwire(wire, call.values, call.layout)
+
+    @abstractmethod
+    def add_up(self, call: Call, wire: Tensor) -> Steps:
+        """The sum of all workers' tensors, in place, with the same bits everywhere."""
 
     @classmethod
     def check(cls, compressor: AnyCompressor) -> None:

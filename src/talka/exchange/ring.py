@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import torch.distributed as dist
+from torch import Tensor
 
 from talka.exchange.additive import AddsUp
 from talka.exchange.base import Call
@@ -13,17 +14,11 @@ from talka.network import Cost, Network, all_reduce
 class Ring(AddsUp):
     name: ClassVar[str] = "ring"
 
-    def steps(self, call: Call) -> Steps:
-        with self.meter.timed("encode_s"):
-            wire = self.adder.wire(call.values, call.layout)
-            wire.mul_(1 / self.num_workers)  # before the sum, as DDP does: halves would overflow
-        if self.num_workers > 1 and wire.numel():
-            travels = 2 * (self.num_workers - 1) * wire.numel() * wire.element_size()
-            self.meter.sent_bytes += travels // self.num_workers
-            self.meter.received_bytes += travels // self.num_workers
-            yield [dist.all_reduce(wire, group=self.group, async_op=True)]
-        with self.meter.timed("decode_s"):
-            self.adder.unwire(wire, call.values, call.layout)
+    def add_up(self, call: Call, wire: Tensor) -> Steps:
+        travels = 2 * (self.num_workers - 1) * wire.numel() * wire.element_size()
+        self.meter.sent_bytes += travels // self.num_workers
+        self.meter.received_bytes += travels // self.num_workers
+        yield [dist.all_reduce(wire, group=self.group, async_op=True)]
 
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from talka.exchange.additive import AddsUp
 from talka.exchange.base import Call
@@ -19,12 +20,8 @@ class Tree(AddsUp):
         super().prepare()
         self.family = Family(self.rank, self.num_workers)
 
-    def steps(self, call: Call) -> Steps:
-        with self.meter.timed("encode_s"):
-            wire = self.adder.wire(call.values, call.layout)
-            wire.mul_(1 / self.num_workers)  # before the sum, as DDP does: halves would overflow
-        if not wire.numel():
-            return
+    def add_up(self, call: Call, wire: Tensor) -> Steps:
+        """The sum arrives where a part of it was sent from: only after the parent has that."""
         num_bytes, parent = wire.numel() * wire.element_size(), self.family.parent
         arrived = {child: torch.empty_like(wire) for child in self.family.children}
         yield [call.receive(data, child) for child, data in arrived.items()]
@@ -35,14 +32,9 @@ class Tree(AddsUp):
         sends: list[Awaited] = []
         if parent is not None:
             sends.append(call.send(wire, parent))
-            total = torch.empty_like(wire)
-            yield [call.receive(total, parent, phase=1)]
+            yield [call.receive(wire, parent, phase=1)]
             call.received(num_bytes)
-        else:
-            total = wire
-        sends += [call.send(total, child, phase=1) for child in reversed(self.family.children)]
-        with self.meter.timed("decode_s"):
-            self.adder.unwire(total, call.values, call.layout)
+        sends += [call.send(wire, child, phase=1) for child in reversed(self.family.children)]
         yield sends
 
     @classmethod
