@@ -1,7 +1,5 @@
 """What explain says of counting and training, tried on samples."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -37,14 +35,18 @@ def test_a_stretched_sample_keeps_its_counts_and_fills_the_vocabulary(text):
     assert 50 < stretched(pairs, pairs.num_words, 100).num_pairs < 150
 
 
-@pytest.mark.parametrize("rise", [0.0, 0.2, 5.0])
-def test_a_word_of_a_longer_text_costs_more_by_what_the_sample_shows(monkeypatch, rise):
-    """1 ns a word in half of the sample, 1 + rise in all of it; two doublings to go."""
-    seconds = {500: 500e-9, 1_000: 1_000e-9 * (1 + rise)}
-    monkeypatch.setattr(module, "_fastest_count_s", lambda config, num_tokens: seconds[num_tokens])
-    half, whole = (SimpleNamespace(corpus=size, num_tokens=size, count_s=0.1) for size in seconds)
-    found = module._counting_s(None, half, whole, 4.0)
-    assert found == pytest.approx(0.4 * (1 + 2 * min(rise, 0.35)))  # more would be noise
+def test_interruptions_do_not_count_and_a_word_of_a_longer_text_costs_more(text, monkeypatch):
+    """A look that others' work made slow says nothing; two doublings add twice the rise."""
+    counted, slow = module._count, iter([9.0, 1.0, 1.0] * 99)
+    monkeypatch.setattr(
+        module,
+        "_count",
+        lambda *args: counted(*args)._replace(scan_s=0.2 * next(slow), count_s=0.1 * next(slow)),
+    )
+    reader = TextReader([str(text)])
+    expected = estimate(config_of(text), reader, total_bytes=4 * text.stat().st_size)
+    assert expected.scan_s == pytest.approx(0.8)
+    assert expected.count_s == pytest.approx(0.4 * (1 + 2 * module.RISE_PER_DOUBLING))
 
 
 def test_processes_with_slices_are_tried(text):
