@@ -7,6 +7,7 @@ from talka.compress import compressor, layout_of
 from talka.compress.layout import nameless
 from talka.errors import SpecError
 from talka.exchange import choices, choose
+from talka.exchange.registry import MAX_GATHERED, default_name
 from talka.network import Link, Network
 
 SLOW = Link(0.0001, 1e8)
@@ -19,6 +20,19 @@ def test_many_workers_go_by_two_phases_and_far_ones_by_all_gather():
     assert near.payload_bytes == pytest.approx(1.125 * 3_000_000 / 8, rel=0.01)
     far = choose("onebit+ef", 1000, Network.equal(Link(0.05, 1e8), 3))
     assert far.exchange == "all-gather"
+
+
+@pytest.mark.parametrize("spec", ["topk:0.01+ef", "threshold:auto+ef", "significance:0.1+ef"])
+def test_what_keeps_few_values_is_chosen_as_it_is_opened_unless_asked(spec):
+    """Gathered from a few workers, where it sends more; no way of few bytes may lose more."""
+    few, many = (Network.equal(SLOW, number) for number in (MAX_GATHERED, MAX_GATHERED + 1))
+    for network in (few, many):
+        chosen = choose(spec, 3_000_000, network).exchange
+        assert chosen == default_name(compressor(spec), network.num_workers)
+    first, *others = choices(spec, 3_000_000, few)
+    assert (first.exchange, first.cuts_again) == ("all-gather", False)
+    assert all(one.cuts_again for one in others)
+    assert min(one.cost.seconds for one in others) < first.cost.seconds
 
 
 def test_hosts_with_several_workers_sum_inside_first():

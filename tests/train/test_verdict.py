@@ -69,11 +69,11 @@ def test_it_says_that_one_machine_is_better_and_what_would_change_that():
 
 
 def test_a_rate_of_another_row_is_named_if_the_best_one_cannot_gain():
-    """PowerSGD's latencies alone take longer than the gain: two-phase has fewer."""
+    """PowerSGD's latencies alone take longer than the gain: one gathering has fewer."""
     net = network(1e5, latency_s=0.012)
     rows = predict(net, compute_s=0.015)
     assert fastest(rows).spec == "powersgd:4"
-    assert "(with topk:0.01+ef by two-phase)" in verdict(rows, LAYOUT, net)
+    assert "(with topk:0.01+ef by all-gather)" in verdict(rows, LAYOUT, net)
 
 
 def test_it_says_how_much_is_gained_and_until_when():

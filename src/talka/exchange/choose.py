@@ -8,7 +8,7 @@ from talka.compress import Layout, compressor
 from talka.compress.layout import nameless
 from talka.errors import SpecError
 from talka.exchange.low_rank import LowRank
-from talka.exchange.registry import COMPRESSED, powersgd_rank
+from talka.exchange.registry import COMPRESSED, cuts_again, powersgd_rank
 from talka.network import Cost, Network
 
 STEPS_WITH_SAMPLE = 10
@@ -24,6 +24,8 @@ class Choice:
     cost: Cost
     payload_bytes: float
     """Of one worker's whole payload."""
+    cuts_again: bool = False
+    """Loses more of a sparse payload than it has to: not chosen, but can be named."""
 
     @property
     def reason(self) -> str:
@@ -39,6 +41,8 @@ def choices(
     sample: Tensor | None = None,
 ) -> list[Choice]:
     """Every exchange that can carry it, cheapest first; of equals, the one that sends less.
+
+    Those that would cut sparse payloads of a few workers once more come last.
 
     Some payloads are as large as what they hold is irregular. With `sample`, a vector such as those
     to come, sizes are those of its payloads; else those of gaussian values.
@@ -62,17 +66,23 @@ def choices(
             continue
         payload_bytes = kind.payload_bytes(chosen, layout, network.num_workers)
         cost = kind.cost(network, payload_bytes, 4.0 * num_values)
-        found.append(Choice(spec, name, cost, payload_bytes))
-    return sorted(found, key=lambda one: (_rounded(one.cost.seconds), one.cost.total_bytes))
+        again = cuts_again(chosen, name, network.num_workers)
+        found.append(Choice(spec, name, cost, payload_bytes, again))
+    return sorted(found, key=_preference)
 
 
 def choose(spec: str, num_values: int, network: Network, *, layout: Layout | None = None) -> Choice:
-    """The cheapest exchange for a vector of so many values.
+    """The cheapest exchange for a vector of so many values that does not cut it twice.
 
     Ties go to the one that is listed first in EXCHANGES.
     """
     return choices(spec, num_values, network, layout=layout)[0]
 
 
-def _rounded(seconds: float) -> float:
-    return float(f"{seconds:.9g}")  # the last bits depend on the order of additions
+def _preference(one: Choice) -> tuple[bool, float, float]:
+    return one.cuts_again, rounded(one.cost.seconds), one.cost.total_bytes
+
+
+def rounded(seconds: float) -> float:
+    """Without the last bits, which depend on the order of additions."""
+    return float(f"{seconds:.9g}")

@@ -30,7 +30,7 @@ COMPRESSED: dict[str, type[CompressedExchange]] = {
     for one in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Direct, Tree)
 }
 MAX_GATHERED = 8
-"""Workers up to which sparse payloads are gathered unless an exchange is named."""
+"""Workers up to which sparse payloads are gathered unless another exchange is named."""
 EXCHANGES: dict[str, type[Exchange]] = {**COMPRESSED, LowRank.name: LowRank}
 
 
@@ -64,17 +64,26 @@ def open_exchange(
 
 
 def default_name(chosen: AnyCompressor, num_workers: int) -> str:
-    """A ring for what adds up in its own form, two phases for all else but sparse payloads.
+    """A ring for what adds up in its own form, two phases for all else unless they cut again."""
+    inner = _inner(chosen)
+    if isinstance(inner, Additive):
+        return Direct.name if isinstance(inner, RandomK) else Ring.name
+    return AllGather.name if cuts_again(chosen, TwoPhase.name, num_workers) else TwoPhase.name
+
+
+def cuts_again(chosen: AnyCompressor, exchange: str, num_workers: int) -> bool:
+    """Whether an exchange loses more of a sparse payload than few workers need to.
 
     An owner of two phases keeps the same share of the average as each worker of its own values:
     most of what was sent is put off once more. Gathering loses nothing the second time. It sends
     P/2 times as much, which sparse payloads of a few workers can bear.
     """
-    inner = chosen.inner if isinstance(chosen, ErrorFeedback) else chosen
-    if isinstance(inner, Additive):
-        return Direct.name if isinstance(inner, RandomK) else Ring.name
-    is_sparse = isinstance(inner, TopK | Threshold | Significance)
-    return AllGather.name if is_sparse and num_workers <= MAX_GATHERED else TwoPhase.name
+    is_sparse = isinstance(_inner(chosen), TopK | Threshold | Significance)
+    return is_sparse and num_workers <= MAX_GATHERED and exchange != AllGather.name
+
+
+def _inner(chosen: AnyCompressor) -> AnyCompressor:
+    return chosen.inner if isinstance(chosen, ErrorFeedback) else chosen
 
 
 def powersgd_rank(spec: str) -> int | None:

@@ -19,6 +19,7 @@ from torch import Tensor
 from talka.compress import Layout
 from talka.errors import InvalidValueError
 from talka.exchange import Choice, choices
+from talka.exchange.choose import rounded
 from talka.network import Network, all_reduce
 from talka.train.codec_rates import CodecRates, measure_codec
 
@@ -55,6 +56,8 @@ class StepPrediction:
     reason: str
     payload_bytes: float
     """Of one worker's whole payload."""
+    cuts_again: bool
+    """Loses more of a sparse payload than it has to."""
     runners_up: tuple["StepPrediction", ...] = ()
     """The same spec by other exchanges, cheapest first."""
 
@@ -69,6 +72,8 @@ def predict_steps(
     sample: Tensor | None = None,
 ) -> list[StepPrediction]:
     """A step with each spec, by the exchange that makes it shortest; in the order of `specs`.
+
+    What would cut sparse payloads of a few workers once more is only ever a runner-up.
 
     `codec_rates` is asked once for every spec; unless given, they are measured here and now. A
     `sample`, one gradient as flat as the layout, says how large payloads are that depend on it.
@@ -170,11 +175,12 @@ def _prediction(
         speed_vs_ddp=ddp_s / step_s if step_s else 1.0,
         reason=choice.reason,
         payload_bytes=choice.payload_bytes,
+        cuts_again=choice.cuts_again,
     )
 
 
 def _shortest(of_exchanges: Sequence[StepPrediction]) -> StepPrediction:
-    best, *others = sorted(of_exchanges, key=lambda one: float(f"{one.step_s:.9g}"))
+    best, *others = sorted(of_exchanges, key=lambda one: (one.cuts_again, rounded(one.step_s)))
     return replace(best, runners_up=tuple(others))
 
 
