@@ -152,16 +152,20 @@ class _Sampled(NamedTuple):
 
 
 def _count_repeatedly(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
-    """Its seconds are the fewest of several looks: others use this machine, too.
+    """Its seconds are the lower quartile of several looks: others use this machine, too.
 
-    They are moments, so that one interruption is much of one; training is asked for longer.
+    A look is a moment: an interruption is much of it, and little of the run that has some, too.
     """
     scan_s, count_s = [], []
     for _ in range(_NUM_LOOKS):
         sampled = _count(config, reader, max_bytes)
         scan_s.append(sampled.scan_s)
         count_s.append(sampled.count_s)
-    return sampled._replace(scan_s=min(scan_s), count_s=min(count_s))
+    return sampled._replace(scan_s=_lower_quartile(scan_s), count_s=_lower_quartile(count_s))
+
+
+def _lower_quartile(seconds: list[float]) -> float:
+    return statistics.quantiles(seconds, n=4, method="inclusive")[0]
 
 
 def _count(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
