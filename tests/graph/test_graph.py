@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import UnknownVertexError
+from talka.graph.algorithms.answers import by_rank
 from talka.graph.graph import Graph
 from tests.graph.building_twin import build, rows_of
 
@@ -71,6 +72,15 @@ def test_undirected_keeps_every_edge_in_both_of_its_rows(edges, weighted):
 def test_parallel_edges_lie_in_the_same_order_at_both_ends():
     graph = graph_of([(1, 2), (2, 1), (1, 2)], weights=[5.0, 7.0, 6.0]).undirected()
     assert graph.out.weights.tolist() == [5.0, 6.0, 7.0, 5.0, 6.0, 7.0]
+
+
+def test_other_readings_are_made_once_and_have_ids_of_their_own():
+    graph = graph_of([(10, 30), (30, 10), (30, 30), (30, 20)])
+    assert graph.undirected() is graph.undirected()
+    assert graph.simple() is graph.simple()
+    assert (graph.undirected().num_edges, graph.simple().num_edges) == (4, 2)
+    assert by_rank(graph).simple().vertex_of(0) == 2  # not 30, which the kept one says
+    assert graph.simple().vertex_of(0) == 30
 
 
 def test_an_undirected_graph_is_its_own_undirected_one():

@@ -14,6 +14,7 @@ from talka.graph.algorithms.methods import Methods
 from talka.graph.building import Rules, build, freeze, union
 from talka.graph.csr import Csr
 from talka.graph.ids import Ids
+from talka.graph.kernels.simple import neighbours
 from talka.graph.kernels.threads import num_cores
 from talka.graph.partitioning import Partitioned, cut
 from talka.graph.program import EdgeProgram
@@ -51,6 +52,7 @@ class Graph(Methods):
     """As given: an undirected edge counts once."""
     _fingerprint: list[str] = field(default_factory=list)
     _cuts: dict[tuple[int, str], Partitioned] = field(default_factory=dict)
+    _readings: dict[str, "Graph"] = field(default_factory=dict)
 
     @classmethod
     def from_edges(
@@ -126,13 +128,27 @@ class Graph(Methods):
     def undirected(self) -> "Graph":
         """The same vertices, numbers and edges without their directions.
 
-        Two edges that went there and back are two parallel edges then.
+        Two edges that went there and back are two parallel edges then. Kept, as its cuts are.
         """
         if not self.directed:
             return self
-        both = union(self.out, self.into, num_cores())
-        freeze(both)
-        return Graph(both, both, self.ids, directed=False, num_edges=self.num_edges)
+        if "undirected" not in self._readings:
+            both = union(self.out, self.into, num_cores())
+            freeze(both)
+            self._read_as("undirected", both, self.num_edges)
+        return self._readings["undirected"]
+
+    def simple(self) -> "Graph":
+        """The same vertices and numbers; edges without directions, copies, loops and weights. Kept."""
+        if "simple" not in self._readings:
+            around = neighbours(self.out, self.into, num_cores())
+            rows = Csr(around.offsets, around.members, None)
+            freeze(rows)
+            self._read_as("simple", rows, rows.num_entries // 2)
+        return self._readings["simple"]
+
+    def _read_as(self, reading: str, rows: Csr, num_edges: int) -> None:
+        self._readings[reading] = Graph(rows, rows, self.ids, directed=False, num_edges=num_edges)
 
     def cut(self, num_partitions: int, how: str = "ranges") -> Partitioned:
         """The graph in partitions: "ranges" (of numbers, balanced by degree), "hash" or "vertex_cut".

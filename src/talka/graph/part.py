@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from talka.errors import PayloadError
 from talka.graph.csr import Csr
+from talka.graph.kernels.ordering import places_in
 
 Numbers = NDArray[np.uint32]
 Offsets = NDArray[np.int64]
@@ -68,6 +69,10 @@ class Part:
     def target_numbers(self) -> Numbers:
         """The number of each target slot."""
         return np.concatenate([self.own, self.target_mirrors])
+
+    def places_of(self, numbers: Numbers) -> NDArray[np.int64]:
+        """Places of own vertices."""
+        return places_in(self.own, numbers)
 
     def to_blob(self) -> NDArray[np.uint8]:
         """One array of bytes: a header of 8-byte words, then each array on a boundary of 64 bytes.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from talka.graph.combining import combine_at, combine_by_number, nothing_for
 from talka.graph.context import Context
+from talka.graph.kernels.ordering import order_by
 from talka.graph.mail import mail_of_all
 from talka.graph.part import Part
 from talka.graph.reports import Report
@@ -80,14 +81,13 @@ class VertexSuperstep:
             return Inbox(np.zeros(num_own + 1, np.int64), np.empty(0, self._kind))
         places = np.concatenate([places for places, _ in addressed])
         messages = np.concatenate([messages for _, messages in addressed])
-        order = np.argsort(places, kind="stable")
-        counts = np.bincount(places, minlength=num_own)
-        return Inbox(np.concatenate([[0], np.cumsum(counts)]), messages[order])
+        offsets, order = order_by(places, num_own)
+        return Inbox(offsets, messages.take(order))
 
     def _addressed(self, q: int, mail: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Places of own vertices, and what each gets."""
         if mail.dtype.names is not None and mail.dtype.names[0] == "number":
-            return np.searchsorted(self.part.own, mail["number"]), mail["message"]
+            return self.part.places_of(mail["number"]), mail["message"]
         offsets = self.part.receive_place_offsets
         route = self.part.receive_places[offsets[q] : offsets[q + 1]]
         if mail.dtype.names is not None:
@@ -106,7 +106,7 @@ class VertexSuperstep:
         own, remote = along[: part.num_own], along[part.num_own :]
         if len(numbers):  # some of both: all that leaves goes by number
             is_own = self._owners_of(numbers) == part.index
-            at_home = np.searchsorted(part.own, numbers[is_own])
+            at_home = part.places_of(numbers[is_own])
             combine_at(self.program.combine, own, at_home, messages[is_own])
             some = np.flatnonzero(remote != nothing)
             numbers = np.concatenate([part.target_mirrors[some], numbers[~is_own]])
@@ -127,10 +127,8 @@ class VertexSuperstep:
         records["number"], records["message"] = numbers, messages
         if self.part.num_partitions == 1:
             return [records]
-        owners = self._owners_of(numbers)
-        order = np.argsort(owners, kind="stable")
-        ends = np.searchsorted(owners[order], np.arange(self.part.num_partitions + 1))
-        mails = [records[order[start:stop]] for start, stop in pairwise(ends)]
+        ends, order = order_by(self._owners_of(numbers), self.part.num_partitions)
+        mails = [records.take(order[start:stop]) for start, stop in pairwise(ends)]
         for q, mail in enumerate(mails):
             if q != self.part.index:
                 self._count(mail)

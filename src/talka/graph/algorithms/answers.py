@@ -9,10 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError
-from talka.graph.csr import Csr
 from talka.graph.ids import Ids
-from talka.graph.kernels.simple import neighbours
-from talka.graph.kernels.threads import num_cores
 
 if TYPE_CHECKING:
     from talka.graph.graph import Graph
@@ -35,17 +32,7 @@ def by_rank(graph: "Graph") -> "Graph":
     Ranks compare as ids do, strings too, and are small whole numbers: labels for kernels.
     """
     ids = Ids.ranked(np.arange(graph.num_vertices), graph.ids.ranks)
-    return replace(graph, ids=ids, _fingerprint=[])
-
-
-def simple(graph: "Graph") -> "Graph":
-    """The same vertices; edges without directions, copies and loops."""
-    around = neighbours(graph.out, graph.into, num_cores())
-    rows = Csr(around.offsets, around.members, None)
-    num_edges = rows.num_entries // 2
-    return replace(
-        graph, out=rows, into=rows, directed=False, num_edges=num_edges, _fingerprint=[], _cuts={}
-    )
+    return replace(graph, ids=ids, _fingerprint=[], _readings={})
 
 
 def ids_at(

@@ -52,8 +52,8 @@ class Closing(VertexProgram):
         step.send(vertices, messages)
         for q in range(step.part.num_partitions):
             if q != step.part.index:
-                is_sent, receivers = lists.for_owner(q, step.part.num_own)
-                step.send(receivers, messages[is_sent])
+                entries, receivers = lists.for_owner(q, step.part.num_own)
+                step.send(receivers, messages.take(entries))
 
     def _send_counts(self, step: Step) -> None:
         own, askers, asked, step["num_neighbours"] = forward.received(step.inbox, step.vertices)

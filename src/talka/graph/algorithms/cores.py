@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from talka.graph.algorithms.answers import simple
 from talka.graph.algorithms.spreading import MESSAGE, gathered, spread
 from talka.graph.kernels.cores import cores as peeled
 from talka.graph.kernels.cores import peel
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 def cores(graph: "Graph", *, options: RunOptions | None = None) -> Any:
     """The core number of each vertex; directions, copies of an edge and loops do not count."""
     options = options or RunOptions()
-    whole = graph if options.num_partitions == 1 else simple(graph)
+    whole = graph if options.num_partitions == 1 else graph.simple()
     return graph.table(run_program(whole, Cores(), options).values.astype(np.int64))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.kernels.offsets import row_offsets
+from talka.graph.kernels.ordering import present
 from talka.graph.kernels.simple import Neighbours
 from talka.graph.part import Part
 from talka.graph.step import Inbox
@@ -50,7 +51,7 @@ class Lists(NamedTuple):
 
     def for_owner(
         self, owner: int, num_places: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Which entries an owner needs, and to which of its vertices each of them goes.
 
         All of a list, to the first of its members that live there.
@@ -60,7 +61,8 @@ class Lists(NamedTuple):
         receivers = np.full(num_places, -1, np.int64)
         receivers[places] = self.members[is_there][first]
         to = receivers[self.places]
-        return to >= 0, to[to >= 0].astype(np.uint32)
+        entries = np.flatnonzero(to >= 0)
+        return entries, to[entries].astype(np.uint32)
 
 
 def lists_of_edges(inbox: Inbox) -> Lists:
@@ -78,20 +80,23 @@ def lists_of_edges(inbox: Inbox) -> Lists:
 
 
 def received(inbox: Inbox, own: NDArray[np.uint32]) -> Received:
-    """Messages are (vertex, member, ways)."""
-    messages = inbox.messages
-    keys = messages["first"].astype(np.uint64) << np.uint64(32) | messages["second"]
-    order = np.argsort(keys)
-    keys, ways = keys[order], messages["ways"][order]
-    vertices, members = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+    """Messages are (vertex, member, ways).
+
+    Each list is in one piece and in order, as one vertex sent it to one receiver. Every vertex has
+    its own list from itself, so those are in the order of `own`.
+    """
+    vertices, members, ways = (
+        np.ascontiguousarray(inbox.messages[name]) for name in inbox.messages.dtype.names or ()
+    )
+    receivers = inbox.places
     starts = np.flatnonzero(np.diff(vertices.astype(np.int64), prepend=-1))
-    is_own = np.isin(vertices, own)
-    lengths = np.bincount(np.searchsorted(own, vertices[is_own]), minlength=len(own))
-    asking = members[np.isin(members, own)]
-    num_asking = np.bincount(np.searchsorted(own, asking), minlength=len(own))
+    is_own = vertices == own[receivers]
+    lengths = np.bincount(receivers[is_own], minlength=len(own))
+    asking, _ = present(own, members)
+    num_asking = np.bincount(asking, minlength=len(own))
     return Received(
         Neighbours(row_offsets(lengths), members[is_own], ways[is_own]),
         vertices[starts],
-        Neighbours(row_offsets(np.diff(starts, append=len(keys))), members, ways),
+        Neighbours(row_offsets(np.diff(starts, append=len(vertices))), members, ways),
         lengths + num_asking,
     )

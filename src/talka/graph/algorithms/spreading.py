@@ -29,9 +29,7 @@ def spread(step: Step, values: NDArray[np.uint32]) -> None:
 
 def gathered(step: Step, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Own values, and what was told of mirrors: an entry for each target slot."""
-    mirrors, messages = step.part.target_mirrors, step.inbox.messages
-    ascending = np.argsort(mirrors)
-    places = ascending[np.searchsorted(mirrors, messages["vertex"], sorter=ascending)]
-    of_mirrors = np.empty(len(mirrors), np.uint32)
-    of_mirrors[places] = messages["value"]
-    return np.concatenate([values, of_mirrors])
+    messages = step.inbox.messages
+    by_number = np.empty(step.num_vertices, np.uint32)  # of mirrors; no other entry is read
+    by_number[messages["vertex"]] = messages["value"]
+    return np.concatenate([values, by_number[step.part.target_mirrors]])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from talka.compiled import compiled
 from talka.graph.csr import Csr
 from talka.graph.kernels.offsets import row_offsets
+from talka.graph.kernels.ordering import order_by, present
 from talka.graph.kernels.simple import Neighbours, backward_neighbours, forward_neighbours
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 
@@ -63,13 +64,10 @@ def count_closing(
     numbers of the whole graph. With every list asked of every partition, the sums add up to what
     `triangles` gives (ways of 1), or to the edges between neighbours (ways as they are).
     """
-    places = np.searchsorted(own, asked.members)
-    is_here = places < len(own)
-    is_here[is_here] = own[places[is_here]] == asked.members[is_here]
-    places = places[is_here]
+    places, is_here = present(own, asked.members)
     rows = np.repeat(np.arange(len(asked_vertices), dtype=np.uint32), asked.lengths())[is_here]
-    asker_offsets = row_offsets(np.bincount(places, minlength=len(own)))
-    askers = rows[np.argsort(places, kind="stable")]
+    asker_offsets, order = order_by(places, len(own))
+    askers = rows[order]
     sums: NDArray[np.int64] = _close(
         0, len(own), num_vertices, own, *lists, asked_vertices, *asked, asker_offsets, askers
     )
