@@ -129,7 +129,9 @@ def test_parcels_arrive_as_they_were_sent():
 
 
 @pytest.mark.parametrize(
-    "value", [{1}, object(), 2**64, [object()], np.array([object()]), print], ids=repr
+    "value",
+    [{1}, object(), 2**64, [object()], np.array([object()]), print],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_cannot_be_stored_says_what_can(value):
     with pytest.raises(NotStorableError, match="Return Arrow"):

@@ -88,7 +88,7 @@ def estimate(
         num_pairs=num_pairs,
         scan_s=whole.scan_s + _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens,
         count_s=whole.count_s * growth * (1 + RISE_PER_DOUBLING * doublings),
-        train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words)),
+        train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words), num_pairs),
         memory_bytes=max(
             _memory(config, num_words, num_pairs, whole.num_tokens * growth),
             _memory_of_sampling(whole.pairs.num_pairs),
@@ -182,15 +182,21 @@ def _count(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
     return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start, counted - scanned)
 
 
-def _training_rate(config: EmbedConfig, sample: PairBlocks, num_words: int) -> float:
-    """Pairs a second on a model as large as the whole one: a small one would fit into caches."""
+def _training_rate(
+    config: EmbedConfig, sample: PairBlocks, num_words: int, num_pairs: float
+) -> float:
+    """Pairs a second on a model as large as the whole one: a small one would fit into caches.
+
+    Tried for no longer than all of the training will take, where that is little.
+    """
     if config.parallel == "dimensions":
         return sliced_rate(config, stretched(sample, num_words, _SLICED_PAIRS))
     blocks = stretched(sample, num_words, _CALIBRATION_PAIRS)
     model = GloVe(num_words, config.dim, config=config.glove)
     model.train_epoch(blocks, threads=config.threads)  # compiles, and brings the model into memory
     seconds: list[float] = []
-    while len(seconds) < 3 or sum(seconds) < _CALIBRATION_S:
+    num_epochs = config.epochs * num_pairs / max(1, blocks.num_pairs)
+    while len(seconds) < 3 or (len(seconds) < num_epochs and sum(seconds) < _CALIBRATION_S):
         start = time.perf_counter()
         model.train_epoch(blocks, threads=config.threads)
         seconds.append(time.perf_counter() - start)
