@@ -1,4 +1,4 @@
-"""Gangs inside torchrun, and who is to blame."""
+"""Gangs inside torchrun, who is to blame, and ranks that come from one process."""
 
 import os
 import subprocess
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from talka.engine import Embedded
 from talka.engine.gang import Sign, culprit
+from talka.errors import GangError
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,3 +37,27 @@ def test_under_torchrun_the_gang_is_the_one_that_is_already_there():
     refusal = "size is 3, but must be 2, the number of ranks that torchrun started."
     expected = str([[3.0, 3.0], [30.0, 30.0], refusal])
     assert done.stderr.count(expected) == 2, done.stderr
+
+
+def drawn(worker):
+    import random
+
+    import numpy as np
+
+    return [random.random(), float(np.random.random()), os.getpid(), os.getpgid(0)]
+
+
+def test_ranks_draw_numbers_of_their_own_and_lead_groups_of_their_own():
+    with Embedded() as engine:
+        found = engine.gang(drawn, size=3)
+    assert all(len(set(column)) == 3 for column in zip(*found, strict=True))
+    assert all(process == group for _, _, process, group in found)
+
+
+def test_what_cannot_be_loaded_is_said_with_the_log(tmp_path, monkeypatch):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('no torch here')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with Embedded() as engine, pytest.raises(GangError, match="no torch here") as caught:
+        engine.gang(drawn, size=2)
+    assert "exit code 1" in str(caught.value)

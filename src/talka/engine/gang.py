@@ -1,6 +1,6 @@
 """Gangs: ranks that live together and share a gloo process group.
 
-    driver: starts `size` processes -> sends main -> rank 0 answers with the port of its store
+    driver: has `size` processes forked -> sends main -> rank 0 answers with the port of its store
             -> passes it on -> collects results; the first rank that fails ends all
 
 Inside torchrun (RANK is set) the gang is the one that is already there.
@@ -21,7 +21,8 @@ from typing import IO, Any, NamedTuple
 from talka.engine import parcels, storage
 from talka.engine.calls import Problem
 from talka.engine.lifeline import end_group
-from talka.engine.processes import Child, WorkerDied
+from talka.engine.nursery import Nursery, Rank
+from talka.engine.processes import WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
 from talka.events import EVENTS, Stream
@@ -92,20 +93,21 @@ class _Gang:
         self._size = size
         self._events = events
         self._run_dir = events.dir
-        self._children: list[Child] = []
+        self._nursery: Nursery | None = None
+        self._children: list[Rank] = []
         self._logs: list[IO[bytes]] = []
 
     def __enter__(self) -> "_Gang":
         try:
             for rank in range(self._size):
-                log = _open_log(self._log_path(rank))
-                self._logs.append(log)
-                child = Child(
-                    "talka.engine.gang_member",
-                    output=log.fileno(),
-                    environment=_environment(self._size),
-                )
-                self._children.append(child)
+                self._logs.append(_open_log(self._log_path(rank)))
+            logs = [log.fileno() for log in self._logs]
+            self._nursery = Nursery(logs, _environment(self._size))
+            self._children = self._nursery.fork()
+        except WorkerDied as death:
+            error = self._error(Sign(0, 0.0, died=True, how=f"died ({death})"))
+            self.__exit__()
+            raise error from None
         except BaseException:
             self.__exit__()
             raise
@@ -116,6 +118,8 @@ class _Gang:
             end_group(child.pid)  # all at once: a rank must not see another's end and complain
         for child in self._children:
             child.end()
+        if self._nursery is not None:
+            self._nursery.end()
         for log in self._logs:
             log.close()
 

@@ -1,4 +1,4 @@
-"""A rank of a local gang: `python -m talka.engine.gang_member CHANNEL DRIVER`."""
+"""What a rank of a local gang does: join the others, call main, tell what it returned."""
 
 import dataclasses
 import socket
@@ -10,14 +10,13 @@ from talka.engine import wire
 from talka.engine.calls import Caught, explain
 from talka.engine.gang import GangWorker, encoded, join_store, open_store
 from talka.engine.shipping import unship
-from talka.engine.worker_main import open_channel
 from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream
 
 _SHOWN = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
 
 
-def main() -> None:
-    channel = open_channel()
+def serve(channel: socket.socket) -> None:
+    """One gang, from the driver's first frame to its last."""
     hello, _ = wire.receive(channel)
     sys.path[:] = hello["path"]
     rank, size = hello["rank"], hello["size"]
@@ -62,7 +61,3 @@ def _stream(hello: dict[str, Any]) -> Stream:
 
 def _log_path(hello: dict[str, Any]) -> Path | None:
     return None if hello["log_path"] is None else Path(hello["log_path"])
-
-
-if __name__ == "__main__":
-    main()

@@ -7,19 +7,29 @@ import threading
 
 
 def end_with_driver(driver: int) -> None:
-    """Watch the driver; when it is gone, kill this process and all that it started.
+    """Watch the driver, our parent; when it is gone, kill this process and all that it started.
 
-    The caller leads a process group of its own. A process descriptor, not a pipe: a child that the
-    driver forks would hold a pipe open.
+    The caller leads a process group of its own.
+    """
+    end_with(watched_driver(driver))
+
+
+def watched_driver(driver: int) -> int:
+    """A descriptor that becomes readable when the driver, our parent, is gone; if it is, we end.
+
+    Of the process, not of a pipe: a child that the driver forks would hold a pipe open.
     """
     try:
         watched = os.pidfd_open(driver)
     except ProcessLookupError:
         os.killpg(0, signal.SIGKILL)
-        return
+        raise
     if os.getppid() != driver:  # it died before we looked, and the number may be someone else's now
         os.killpg(0, signal.SIGKILL)
+    return watched
 
+
+def end_with(watched: int) -> None:
     def watch() -> None:
         poll = select.poll()
         poll.register(watched, select.POLLIN)

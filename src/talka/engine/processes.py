@@ -12,6 +12,7 @@ from typing import Any
 from talka.engine import wire
 from talka.engine.lifeline import end_group
 
+_ENDING_S = 2.0  # that a process may take to end after it closed its channel
 _MAX_FUNCTIONS = 1000  # that a worker remembers before it forgets all and starts again
 
 
@@ -19,33 +20,14 @@ class WorkerDied(Exception):
     """The process ended without an answer."""
 
 
-class Child:
-    """A process of ours with a channel to it. It leads a process group, and ends when we do."""
+class Peer:
+    """A process with a channel to it. It leads a process group, and ends when we do."""
 
-    def __init__(
-        self, module: str, *, output: int | None = None, environment: dict[str, str] | None = None
-    ) -> None:
-        self.channel, theirs = socket.socketpair()
-        with theirs, contextlib.ExitStack() as if_it_fails:
-            if_it_fails.enter_context(self.channel)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=environment,
-                start_new_session=True,  # Ctrl+C reaches the driver alone, which then ends us
-            )
-            if_it_fails.pop_all()
-        self.pidfd = os.pidfd_open(self._process.pid)
+    def __init__(self, channel: socket.socket, pid: int, pidfd: int) -> None:
+        self.channel, self.pid, self.pidfd = channel, pid, pidfd
         self._poll = select.poll()
         self._poll.register(self.channel, select.POLLIN)
         self._poll.register(self.pidfd, select.POLLIN)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def send(self, frame: Any, descriptors: list[int] | None = None) -> None:
         try:
@@ -66,14 +48,13 @@ class Child:
     def end(self) -> None:
         """Kill it with all that it started, and wait until it is gone."""
         end_group(self.pid)
-        self._process.wait()
+        self.exit_code(None)
         end_group(self.pid)
         self._close()
 
-    def wait(self) -> None:
-        """Wait until it has ended by itself."""
-        self._process.wait()
-        self._close()
+    def exit_code(self, timeout_s: float | None) -> int | None:
+        """How it ended; None if it lives for so long, or nobody can say."""
+        raise NotImplementedError
 
     def _close(self) -> None:
         self.channel.close()
@@ -82,11 +63,41 @@ class Child:
             self.pidfd = -1
 
     def _how(self) -> str:
+        code = self.exit_code(_ENDING_S)
+        return "it closed its channel" if code is None else how_it_ended(code)
+
+
+class Child(Peer):
+    """A process that we started."""
+
+    def __init__(
+        self, module: str, *, output: int | None = None, environment: dict[str, str] | None = None
+    ) -> None:
+        channel, theirs = socket.socketpair()
+        with theirs, contextlib.ExitStack() as if_it_fails:
+            if_it_fails.enter_context(channel)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                start_new_session=True,  # Ctrl+C reaches the driver alone, which then ends us
+            )
+            if_it_fails.pop_all()
+        super().__init__(channel, self._process.pid, os.pidfd_open(self._process.pid))
+
+    def exit_code(self, timeout_s: float | None) -> int | None:
         try:
-            code = self._process.wait(timeout=2)
+            return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:  # it closed its channel but lives
-            return "it closed its channel"
-        return how_it_ended(code)
+            return None
+
+    def wait(self) -> None:
+        """Wait until it has ended by itself."""
+        self._process.wait()
+        self._close()
 
 
 class WorkerProcess(Child):
