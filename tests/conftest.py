@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.turns import turn
+
 # The worker processes and Ray's workers must find the same modules as the tests.
 os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
 # A shell has what it starts in the background ignore Ctrl+C, and that is inherited. Tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
 
 RAY_MACHINE = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 200_000_000}
 

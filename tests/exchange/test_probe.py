@@ -113,6 +113,7 @@ def test_all_ranks_get_the_same_result_also_of_a_part_of_them():
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.usefixtures("lab_works")
 def test_the_probe_finds_the_rates_that_the_lab_set():
     """Headers take 4.4%; the rest of the allowance is for a busy machine."""

@@ -86,6 +86,7 @@ def test_ranks_of_one_host_leave_its_link_alone():
     assert result.hosts[0].sent_bytes == result.hosts[0].received_bytes == 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "rate, num_bytes", [(20e6, 700_000), (100e6, 3_000_000), (1e9, 20_000_000)]
 )
