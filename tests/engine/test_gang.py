@@ -54,10 +54,17 @@ def test_ranks_draw_numbers_of_their_own_and_lead_groups_of_their_own():
     assert all(process == group for _, _, process, group in found)
 
 
-def test_what_cannot_be_loaded_is_said_with_the_log(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "torch, timeout_s, says",
+    [
+        ("raise ImportError('no torch here')", None, "died (exit code 1)"),
+        ("print('no torch here'); import time; time.sleep(99)", 1, "had not finished after 1 s"),
+    ],
+)
+def test_what_cannot_be_loaded_is_said_with_the_log(tmp_path, monkeypatch, torch, timeout_s, says):
     (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('no torch here')")
+    (tmp_path / "torch" / "__init__.py").write_text(torch)
     monkeypatch.syspath_prepend(tmp_path)
     with Embedded() as engine, pytest.raises(GangError, match="no torch here") as caught:
-        engine.gang(drawn, size=2)
-    assert "exit code 1" in str(caught.value)
+        engine.gang(drawn, size=2, timeout_s=timeout_s)
+    assert says in str(caught.value)

@@ -82,15 +82,17 @@ def local_gang(
 
         return existing_gang(main, args, size=size, events=events)
     shipped = ship(main, (main, tuple(args)))
-    with _Gang(size, events) as gang:
-        return gang.run(shipped, timeout_s)
+    with _Gang(size, events, timeout_s) as gang:
+        return gang.run(shipped)
 
 
 class _Gang:
     """The driver's side of a gang of local processes."""
 
-    def __init__(self, size: int, events: Stream) -> None:
+    def __init__(self, size: int, events: Stream, timeout_s: float | None) -> None:
         self._size = size
+        self._timeout_s = timeout_s
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._events = events
         self._run_dir = events.dir
         self._nursery: Nursery | None = None
@@ -99,19 +101,23 @@ class _Gang:
 
     def __enter__(self) -> "_Gang":
         try:
-            for rank in range(self._size):
-                self._logs.append(_open_log(self._log_path(rank)))
-            logs = [log.fileno() for log in self._logs]
-            self._nursery = Nursery(logs, _environment(self._size))
-            self._children = self._nursery.fork()
-        except WorkerDied as death:
-            error = self._error(Sign(0, 0.0, died=True, how=f"died ({death})"))
-            self.__exit__()
-            raise error from None
+            self._start()
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def _start(self) -> None:
+        for rank in range(self._size):
+            self._logs.append(_open_log(self._log_path(rank)))
+        logs = [log.fileno() for log in self._logs]
+        self._nursery = Nursery(logs, _environment(self._size))
+        try:
+            self._children = self._nursery.fork(self._timeout_s)
+        except WorkerDied as death:
+            raise self._error(Sign(0, 0.0, died=True, how=f"died ({death})")) from None
+        except TimeoutError:
+            raise self._late(0) from None
 
     def __exit__(self, *error: object) -> None:
         for child in self._children:
@@ -123,7 +129,7 @@ class _Gang:
         for log in self._logs:
             log.close()
 
-    def run(self, shipped: bytes, timeout_s: float | None) -> list[Any]:
+    def run(self, shipped: bytes) -> list[Any]:
         for rank, child in enumerate(self._children):
             log_path, run_dir = self._log_path(rank), self._run_dir
             hello = {
@@ -136,12 +142,12 @@ class _Gang:
             }
             with contextlib.suppress(WorkerDied):  # noticed, with its log, when we listen
                 child.send(hello)
-        return self._collect(timeout_s)
+        return self._collect()
 
-    def _collect(self, timeout_s: float | None) -> list[Any]:
+    def _collect(self) -> list[Any]:
         results: dict[int, Any] = {}
         signs: list[Sign] = []
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline = self._deadline
         poll, rank_of = self._poll()
         while len(results) < self._size:
             left_s = None if deadline is None else deadline - time.monotonic()
@@ -159,10 +165,7 @@ class _Gang:
         if signs:
             raise self._error(culprit(signs))
         if len(results) < self._size:
-            late = next(rank for rank in range(self._size) if rank not in results)
-            raise self._error(
-                Sign(late, 0.0, died=False, how=f"had not finished after {timeout_s:g} s")
-            )
+            raise self._late(next(rank for rank in range(self._size) if rank not in results))
         for child in self._children:
             with contextlib.suppress(WorkerDied):
                 child.send({"bye": True})
@@ -197,6 +200,10 @@ class _Gang:
             [content] = parcels.unwrap(frame["result"], descriptors)
             results[rank] = parcels.value_of(content)
         return None
+
+    def _late(self, rank: int) -> GangError:
+        how = f"had not finished after {self._timeout_s:g} s"
+        return self._error(Sign(rank, 0.0, died=False, how=how))
 
     def _error(self, sign: Sign) -> GangError:
         return GangError(sign.rank, self._size, sign.how, _tail(self._logs[sign.rank]))

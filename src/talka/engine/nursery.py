@@ -1,7 +1,6 @@
 """The driver's side of the process that forks the ranks of a local gang (`nursery_main.py`)."""
 
 import contextlib
-import select
 import socket
 import sys
 import time
@@ -19,8 +18,8 @@ class Nursery:
         self._codes: dict[int, int] = {}
         self._process = Child("talka.engine.nursery_main", output=logs[0], environment=environment)
 
-    def fork(self) -> "list[Rank]":
-        """Wait for torch, then for a process for each log."""
+    def fork(self, timeout_s: float | None) -> "list[Rank]":
+        """Wait for torch, then for a process for each log; TimeoutError if that takes too long."""
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             channels, given = [], []
             for log in self._logs:
@@ -28,7 +27,7 @@ class Nursery:
                 channels.append(ours.enter_context(channel))  # closed, it ends who listens to it
                 given += [log, theirs.enter_context(other).fileno()]
             self._process.send({"path": sys.path}, given)
-            frame, descriptors = self._process.receive()
+            frame, descriptors = self._process.receive(timeout_s)
             ours.pop_all()
         born = zip(channels, frame["ranks"], descriptors, strict=True)
         return [Rank(self, rank, *of_rank) for rank, of_rank in enumerate(born)]
@@ -38,11 +37,9 @@ class Nursery:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while rank not in self._codes:
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([self._process.channel], [], [], left_s)[0]:
-                return None
             try:
-                frame, _ = self._process.receive()
-            except WorkerDied:
+                frame, _ = self._process.receive(left_s)
+            except (TimeoutError, WorkerDied):
                 return None
             self._codes[frame["rank"]] = frame["code"]
         return self._codes[rank]

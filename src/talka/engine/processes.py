@@ -35,9 +35,14 @@ class Peer:
         except (BrokenPipeError, ConnectionError) as error:
             raise WorkerDied(self._how()) from error
 
-    def receive(self) -> tuple[Any, list[int]]:
+    def receive(self, timeout_s: float | None = None) -> tuple[Any, list[int]]:
         """The next frame. The process is watched too: a child of it may hold the channel open."""
-        ready = {descriptor for descriptor, _ in self._poll.poll()}
+        ready = {
+            descriptor
+            for descriptor, _ in self._poll.poll(None if timeout_s is None else 1000 * timeout_s)
+        }
+        if not ready:
+            raise TimeoutError
         if self.channel.fileno() not in ready:
             raise WorkerDied(self._how())
         try:
