@@ -23,6 +23,7 @@ from talka.files import write_whole
 from talka.jobs.embeddings.config import work_dir_of
 from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
 from talka.jobs.lock import PLAN_NAME, PlanLock
+from talka.jobs.output import writing
 
 RESULT_NAME = "result.json"
 _OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
@@ -42,12 +43,12 @@ class WorkFolder:
         self._plan = json.loads(json.dumps(plan, default=str))
         self._lock = PlanLock()
         self._made: list[Path] = []
-        with self._writing():
+        with writing(self.out):
             self._check()
 
     def open(self) -> None:
         """Make the folder, or take over that of the unfinished run; the caller closes it."""
-        with self._writing():
+        with writing(self.out):
             self._lock.take(self.path)
             if not self._resume:
                 self._start()
@@ -77,7 +78,7 @@ class WorkFolder:
 
     def new_output_dir(self) -> Path:
         """Empty: a run that was killed while it wrote leaves pieces of files there."""
-        with self._writing():
+        with writing(self.out):
             shutil.rmtree(self.output_dir, ignore_errors=True)
             self.output_dir.mkdir()
         return self.output_dir
@@ -100,7 +101,7 @@ class WorkFolder:
     def epoch_done(self, losses: dict[str, list[float]]) -> None:
         """Make the epoch whose model was just saved the one to go on from."""
         epoch = len(losses["loss"])
-        with self._writing():
+        with writing(self.out):
             write_whole(self.path / "losses.json", json.dumps(losses))
             for old in self.path.glob("epoch-*.model*"):
                 if not old.name.startswith(f"{self.model_path(epoch).name}"):
@@ -108,7 +109,7 @@ class WorkFolder:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Put the output in its place, and remove what was needed on the way."""
-        with self._writing():
+        with writing(self.out):
             write_whole(self.output_dir / RESULT_NAME, json.dumps(result, indent=2))
             if os.path.lexists(self.out):
                 if not self._force:
@@ -181,14 +182,6 @@ class WorkFolder:
         if epochs < num_done:
             allowed = f"at least {num_done}, as many as the unfinished run has done"
             raise InvalidValueError("--epochs", epochs, allowed)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            problem = f"cannot be written ({error.strerror or error})"
-            raise OutputError(str(self.out), problem, "Choose another --out.") from error
 
 
 def _options(plan: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -6,19 +6,18 @@
 FILE itself appears whole when all is done; then this folder goes.
 """
 
-import contextlib
 import errno
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from talka.errors import OutputError
 from talka.files import unnamed_file, write_whole
 from talka.jobs.lock import PLAN_NAME, PlanLock
+from talka.jobs.output import writing
 
 _OURS: Final = re.compile(r"plan\.json|\.?superstep-.*|\.plan\.json\..*")
 _FREE: Final = {"engine", "checkpoint_every"}
@@ -34,7 +33,7 @@ class Unfinished:
         self._resume, self._force = resume, force
         self._plan = json.loads(json.dumps(plan))
         self._lock = PlanLock()
-        with self._writing():
+        with writing(self.out):
             self._check()
 
     @property
@@ -44,7 +43,7 @@ class Unfinished:
 
     def open(self) -> None:
         """Make the folder, or take over that of the unfinished run; the caller closes it."""
-        with self._writing():
+        with writing(self.out):
             self._lock.take(self.path)
             if not self._resume:
                 shutil.rmtree(self.path, ignore_errors=True)
@@ -106,11 +105,3 @@ class Unfinished:
             named = ", ".join(f"{name.replace('_', '-')} {before.get(name)}" for name in different)
             advice = "Give the same ones, or start again with --force."
             raise OutputError(str(self.path), f"holds a run with other options ({named})", advice)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            problem = f"cannot be written ({error.strerror or error})"
-            raise OutputError(str(self.out), problem, "Choose another --out.") from error
