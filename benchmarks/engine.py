@@ -27,13 +27,13 @@ from talka.engine import Embedded
 from talka.events import Stream
 
 PRESETS = {
-    "smoke": {"tasks": 2_000, "rounds": 1, "repeats": 2, "sizes": [10**6, 10**7], "gangs": 1},
+    "smoke": {"tasks": 2_000, "rounds": 1, "repeats": 2, "sizes": [10**6, 10**7], "gangs": [2]},
     "full": {
         "tasks": 10_000,
         "rounds": 2,
         "repeats": 5,
         "sizes": [10**6, 10**7, 10**8, 10**9],
-        "gangs": 3,
+        "gangs": [2, 4, 8],
     },
 }
 WORKERS = 2
@@ -261,17 +261,17 @@ def event_costs(count, repeats):
     ]
 
 
-def gang_starts(peers, repeats):
-    """Start two ranks, import torch, form a process group, end them."""
+def gang_starts(peers, size, repeats):
+    """Start ranks, import torch, form a process group, end them."""
 
     def talka():
-        peers.talka.gang(lambda worker: worker.rank, size=2)
+        peers.talka.gang(lambda worker: worker.rank, size=size)
 
     def torch_spawn():
         import torch.multiprocessing
 
         context = torch.multiprocessing.spawn(
-            spawned_rank, nprocs=2, join=False, args=(free_port(),)
+            spawned_rank, nprocs=size, join=False, args=(size, free_port())
         )
         while not context.join():
             pass
@@ -281,9 +281,14 @@ def gang_starts(peers, repeats):
     )
     ours = spread(seconds["talka"])[0]
     return [
-        {"way": name, "talka is": f"{spread(times)[0] / ours:.1f}x", "seconds": f"{spread(times)[0]:.2f}"}
+        {
+            "ranks": size,
+            "way": name,
+            "talka is": f"{spread(times)[0] / ours:.1f}x",
+            "seconds": f"{spread(times)[0]:.2f}",
+        }
         for name, times in seconds.items()
-    ]  # fmt: skip
+    ]
 
 
 def free_port():
@@ -293,13 +298,13 @@ def free_port():
         return server.getsockname()[1]
 
 
-def spawned_rank(rank, port):
+def spawned_rank(rank, size, port):
     import os
 
     import torch.distributed as dist
 
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+    dist.init_process_group("gloo", rank=rank, world_size=size)
     dist.destroy_process_group()
 
 
@@ -317,7 +322,9 @@ def main():
         for num_bytes in preset["sizes"]:
             title = f"A table of {num_bytes / 1e6:,.0f} MB summed in a worker process"
             tables[title] = transfers(peers, num_bytes, preset["repeats"])
-        tables["Start of a gang of two ranks"] = gang_starts(peers, preset["gangs"])
+        tables["Start of a gang"] = [
+            row for size in preset["gangs"] for row in gang_starts(peers, size, preset["repeats"])
+        ]
     publish(args, "What does a task cost, beside Ray, Dask and concurrent.futures?", tables)
 
 
