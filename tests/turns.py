@@ -8,13 +8,12 @@ import contextlib
 import fcntl
 from pathlib import Path
 
+DOOR, ROOM = Path(__file__).with_name("conftest.py"), Path(__file__)  # any two files will do
+
 
 @contextlib.contextmanager
 def turn(*, alone):
-    with (
-        open(Path(__file__).with_name("conftest.py"), "rb") as door,
-        open(__file__, "rb") as room,
-    ):
+    with DOOR.open("rb") as door, ROOM.open("rb") as room:
         fcntl.flock(door, fcntl.LOCK_EX)
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)

@@ -30,6 +30,8 @@ def watched_driver(driver: int) -> int:
 
 
 def end_with(watched: int) -> None:
+    """Kill this process and all that it started when a watched descriptor becomes readable."""
+
     def watch() -> None:
         poll = select.poll()
         poll.register(watched, select.POLLIN)

@@ -4,8 +4,8 @@
 
 Words and pairs grow with a power of the text whose exponent falls slowly: in natural text by about
 0.04 with every doubling. That was fitted to one text, 0.5 to 100 MB of English Wikipedia. To count a
-word's pairs costs more in a longer text, which caches hold less of: by about a tenth of what it costs in
-the sample with every doubling, in 8 to 100 MB of Wikipedia and of programs' documentation alike.
+word's pairs costs more in a longer text, which caches hold less of: with every doubling by about a
+tenth of what it costs in the sample, in Wikipedia and in the demo's documentation alike.
 """
 
 import math
