@@ -15,7 +15,8 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["compress", "engine"],
     ["network"],
     ["events"],
-    ["errors", "units", "files", "compiled"],
+    ["inputs"],
+    ["errors", "units", "files", "machine", "compiled", "guard"],
 ]
 DEPTH = {unit: depth for depth, row in enumerate(LAYERS) for unit in row}
 MAY_IMPORT = {("units", "errors")}  # a bad size is an error

@@ -14,11 +14,19 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def compiled(function: Kernel) -> Kernel:
+    """Compile a kernel when it is first called."""
+    return compiled_with(function)
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Compile a kernel into each of its callers: for a few lines inside of a hot loop."""
+    return compiled_with(function, forceinline=True)
+
+
+def compiled_with(function: Kernel, **options: Any) -> Kernel:
+    """Compile a kernel with further options of numba."""
+    options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        return cast(Kernel, _compile(function, cache=True))
+        return cast(Kernel, numba.njit(function, cache=True, **options))
     except RuntimeError:  # no folder to keep it in, as in a read-only container without a home
-        return cast(Kernel, _compile(function, cache=False))
-
-
-def _compile(function: Callable[..., Any], *, cache: bool) -> Any:
-    return numba.njit(function, cache=cache, nogil=True, error_model="numpy")
+        return cast(Kernel, numba.njit(function, cache=False, **options))

@@ -3,12 +3,15 @@
 from talka.errors.base import InvalidValueError, TalkaError, UnknownNameError
 from talka.errors.files import (
     CorpusError,
+    DiskFullError,
+    InputError,
     ModelFileError,
     NothingToLearnError,
     OutputError,
     RunDirectoryError,
     SavedStateError,
     TokenizerError,
+    output_error,
 )
 from talka.errors.graphs import (
     EdgeFileError,
@@ -21,6 +24,7 @@ from talka.errors.graphs import (
 from talka.errors.payloads import NonFiniteError, PayloadError, SpecError
 from talka.errors.work import (
     ClusterError,
+    DescriptorLimitError,
     GangError,
     LabError,
     NotShippableError,
@@ -29,15 +33,19 @@ from talka.errors.work import (
     StorageFullError,
     TaskDiedError,
     TaskError,
+    WaitInTaskError,
 )
 
 __all__ = [
     "ClusterError",
     "CorpusError",
+    "DescriptorLimitError",
+    "DiskFullError",
     "EdgeFileError",
     "GangError",
     "GraphError",
     "GraphTooLargeError",
+    "InputError",
     "InvalidValueError",
     "LabError",
     "ModelFileError",
@@ -60,4 +68,6 @@ __all__ = [
     "TokenizerError",
     "UnknownNameError",
     "UnknownVertexError",
+    "WaitInTaskError",
+    "output_error",
 ]

@@ -1,5 +1,7 @@
 """Files and folders that cannot be read or written, and what is in them."""
 
+import errno
+
 from talka.errors.base import TalkaError
 
 
@@ -31,6 +33,45 @@ class OutputError(TalkaError):
 
     def __str__(self) -> str:
         return f"cannot write {self.path}: it {self.problem}. {self.advice}"
+
+
+class DiskFullError(OutputError):
+    """A disk, or a limit of the user on it, was reached while a job was writing.
+
+    >>> print(DiskFullError("a.csv", "cannot be written (No space left on device)", "Free some."))
+    cannot write a.csv: it cannot be written (No space left on device). Free some.
+    """
+
+    exit_code = 1
+
+
+def output_error(path: object, error: OSError, advice: str) -> OutputError:
+    """The error to raise when the file system refuses to write `path`.
+
+    >>> output_error("a.csv", OSError(errno.ENOSPC, "No space left on device"), "Try another.")
+    DiskFullError('a.csv', 'cannot be written (No space left on device)', 'Free some space. Try another.')
+    """
+    problem = f"cannot be written ({error.strerror or error})"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFullError(str(path), problem, f"Free some space. {advice}")
+    return OutputError(str(path), problem, advice)
+
+
+class InputError(TalkaError):
+    """A file, a pipe or standard input cannot be read.
+
+    >>> print(InputError("standard input", "is a terminal", "Give the name of a file."))
+    cannot read standard input: it is a terminal. Give the name of a file.
+    """
+
+    exit_code = 2
+
+    def __init__(self, path: str, problem: str, advice: str) -> None:
+        super().__init__(path, problem, advice)
+        self.path, self.problem, self.advice = path, problem, advice
+
+    def __str__(self) -> str:
+        return f"cannot read {self.path}: it {self.problem}. {self.advice}"
 
 
 class CorpusError(TalkaError):

@@ -79,6 +79,24 @@ class StorageFullError(TalkaError):
         )
 
 
+class DescriptorLimitError(TalkaError):
+    """The process may not open any more files.
+
+    >>> print(DescriptorLimitError(1024))
+    too many open files: this process may have 1024. Raise the limit with `ulimit -n`, and close files that tasks leave open.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return (
+            f"too many open files: this process may have {self.limit}. Raise the limit with "
+            "`ulimit -n`, and close files that tasks leave open."
+        )
+
+
 class ReleasedError(TalkaError, LookupError):
     """A Ref was used after its release, or on an engine that did not make it."""
 
@@ -86,6 +104,17 @@ class ReleasedError(TalkaError, LookupError):
         return (
             "this Ref was released, or belongs to another engine or a closed one. "
             "Release an output only after its last use."
+        )
+
+
+class WaitInTaskError(TalkaError):
+    """A task waited for another one, perhaps for one that needs the thread it runs in."""
+
+    def __str__(self) -> str:
+        return (
+            "a task may not wait for outputs of its own engine: with all threads in such tasks "
+            "none would ever end. Make them inputs, which are there when the task starts: "
+            "engine.submit(function, ref)."
         )
 
 

@@ -1,0 +1,27 @@
+from pathlib import Path
+
+import pytest
+from numba.core import caching
+
+from talka.compiled import compiled, compiled_with, inlined
+
+SOURCES = Path(__file__).parents[1] / "src" / "talka"
+
+
+@pytest.mark.parametrize("way", [compiled, inlined, lambda kernel: compiled_with(kernel)])
+def test_kernels_compile_without_any_folder_to_keep_them_in(way, monkeypatch):
+    monkeypatch.setattr(caching.FunctionCache._impl_class, "_locator_classes", [])
+    with pytest.raises(RuntimeError, match="no locator available"):
+        caching.FunctionCache(lambda x: x)
+
+    @way
+    def twice(x):
+        return 2 * x
+
+    assert twice(21) == 42
+
+
+@pytest.mark.parametrize("folder", ["compress", "exchange", "train"])
+def test_all_kernels_are_compiled_in_this_one_way(folder):
+    found = [path for path in (SOURCES / folder).rglob("*.py") if "njit" in path.read_text()]
+    assert found == []

@@ -1,0 +1,145 @@
+"""Cores and memory against made-up file systems of kernels, and against this machine."""
+
+import os
+import threading
+
+import pytest
+
+from talka import machine
+from talka.engine import Embedded
+from talka.machine import available_memory_bytes, memory_bytes, num_cores
+
+MB = 10**6
+GROUPS = "sys/fs/cgroup"
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A machine of 8 cores and 16 GB, half of them free, without control groups."""
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(machine.os, "sysconf", {"SC_PHYS_PAGES": 4 * MB, "SC_PAGE_SIZE": 4000}.get)
+    write(tmp_path, {"proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable:  7812500 kB\n"})
+    return tmp_path
+
+
+def write(root, files):
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def test_without_groups_the_machine_counts(root):
+    assert num_cores(root=root) == 8
+    assert memory_bytes(root=root) == 16_000 * MB
+    assert available_memory_bytes(root=root) == 8_000 * MB
+
+
+@pytest.mark.parametrize("mount", [GROUPS, f"{GROUPS}/unified"])
+def test_in_version_2_the_own_group_and_all_above_it_count(root, mount):
+    write(
+        root,
+        {
+            "proc/self/cgroup": "0::/machine/pod/container\n",
+            f"{mount}/machine/memory.max": "900000000\n",
+            f"{mount}/machine/pod/memory.max": "400000000\n",
+            f"{mount}/machine/pod/cpu.max": "250000 100000\n",
+            f"{mount}/machine/pod/container/memory.max": "max\n",
+            f"{mount}/machine/pod/container/cpu.max": "max 100000\n",
+        },
+    )
+    assert memory_bytes(root=root) == 400 * MB
+    assert available_memory_bytes(root=root) == 400 * MB
+    assert num_cores(root=root) == 3
+
+
+@pytest.mark.parametrize("path", ["/", "/docker/of/the/host", "/../.."])
+def test_in_a_container_the_topmost_group_is_the_own_one(root, path):
+    write(
+        root,
+        {
+            "proc/self/cgroup": f"0::{path}\n",
+            f"{GROUPS}/memory.max": "400000000\n",
+            f"{GROUPS}/cpu.max": "50000 100000\n",
+        },
+    )
+    assert memory_bytes(root=root) == 400 * MB
+    assert num_cores(root=root) == 1
+
+
+@pytest.mark.parametrize("mount", ["cpu,cpuacct", "cpu"])
+def test_version_1(root, mount):
+    write(
+        root,
+        {
+            "proc/self/cgroup": "9:memory:/box/inner\n4:cpu,cpuacct:/box\n1:name=systemd:/x\n",
+            f"{GROUPS}/memory/memory.limit_in_bytes": "9223372036854771712\n",
+            f"{GROUPS}/memory/box/memory.limit_in_bytes": "400000000\n",
+            f"{GROUPS}/memory/box/inner/memory.limit_in_bytes": "9223372036854771712\n",
+            f"{GROUPS}/{mount}/box/cpu.cfs_quota_us": "200000\n",
+            f"{GROUPS}/{mount}/box/cpu.cfs_period_us": "100000\n",
+            f"{GROUPS}/{mount}/cpu.cfs_quota_us": "-1\n",
+            f"{GROUPS}/{mount}/cpu.cfs_period_us": "100000\n",
+        },
+    )
+    assert memory_bytes(root=root) == 400 * MB
+    assert num_cores(root=root) == 2
+
+
+@pytest.mark.parametrize(
+    "groups, current, stat",
+    [("0::/a", "memory.current", "inactive_file"),
+     ("3:memory:/a", "memory.usage_in_bytes", "total_inactive_file")],
+)  # fmt: skip
+def test_what_the_group_uses_is_not_available_except_for_idle_file_pages(
+    root, groups, current, stat
+):
+    folder = f"{GROUPS}/a" if groups.startswith("0") else f"{GROUPS}/memory/a"
+    limit = "memory.max" if groups.startswith("0") else "memory.limit_in_bytes"
+    write(
+        root,
+        {
+            "proc/self/cgroup": groups,
+            f"{folder}/{limit}": "400000000",
+            f"{folder}/{current}": "300000000",
+            f"{folder}/memory.stat": f"anon 1\n{stat} 50000000\nslab 3\n",
+        },
+    )
+    assert memory_bytes(root=root) == 400 * MB
+    assert available_memory_bytes(root=root) == 150 * MB
+    write(root, {f"{folder}/{current}": "600000000"})
+    assert available_memory_bytes(root=root) == 0
+
+
+@pytest.mark.parametrize("text", ["", "0", "::", "nonsense\n\n", "0::/a:b\n"])
+def test_a_list_of_groups_that_makes_no_sense_confines_nothing(root, text):
+    write(root, {"proc/self/cgroup": text, f"{GROUPS}/memory.max": "soon"})
+    assert memory_bytes(root=root) == 16_000 * MB
+    assert num_cores(root=root) == 8
+
+
+def test_taskset_counts():
+    """In a thread, whose cores are its own."""
+    found = []
+
+    def look():
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        found.append(num_cores())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [1]
+
+
+def test_this_machine_has_something():
+    assert num_cores() >= 1
+    assert 0 < available_memory_bytes() <= memory_bytes()
+
+
+def test_an_engine_takes_no_more_than_the_process_may_use(monkeypatch):
+    monkeypatch.setattr(machine, "num_cores", lambda: 3)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 400 * MB)
+    with Embedded() as engine:
+        assert engine._native._max_threads == engine._python._max_threads == 3
+        assert engine._store.memory_bytes == 200 * MB
