@@ -76,13 +76,68 @@ def test_bytes_that_are_no_text_are_counted_and_skipped(tmp_path):
     assert (len(record.events), record.num_unreadable_lines) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 2_000,
+        '{"event": "RunStarted", "time_s": 1e999, "name": "a"}',
+        '{"event": "RunStarted", "time_s": NaN, "name": "a"}',
+        '{"event": "RunStarted", "time_s": -1, "name": "a"}',
+        f'{{"event": "RunStarted", "time_s": {"9" * 400}, "name": "a"}}',
+        f'{{"event": "Spilled", "time_s": 1, "num_bytes": {"9" * 400}, "seconds": 1}}',
+        f'{{"event": "Spilled", "time_s": 1, "num_bytes": {"9" * 5_000}, "seconds": 1}}',
+        '{"event": "Spilled", "time_s": 1, "num_bytes": true, "seconds": 1}',
+        '{"event": "Spilled", "time_s": 1, "num_bytes": 1, "seconds": 1e300}',
+        '{"event": {}, "time_s": 1}',
+        '{"event": "RunEnded", "time_s": 1, "status": []}',
+    ],
+)
+def test_numbers_and_nesting_that_nobody_can_use_are_damage(tmp_path, line):
+    write_lines(tmp_path, lines=[started(1, "a"), f"{line}\n", started(2, "b")])
+    record = read_run(tmp_path)
+    assert [stamped.event.name for stamped in record.events] == ["a", "b"]
+    assert (record.num_unreadable_lines, record.num_damaged_lines) == (1, 1)
+
+
+def test_a_line_longer_than_any_event_is_damage_and_is_not_kept_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("talka.events.reader._MAX_LINE_BYTES", 100)
+    write_lines(tmp_path, lines=[started(1, "a"), started(2, "x" * 1_000), started(3, "c")])
+    record = read_run(tmp_path)
+    assert [stamped.event.name for stamped in record.events] == ["a", "c"]
+    assert record.num_damaged_lines == 1
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path):
+    write_lines(tmp_path, lines=[started(1, "a\ud800b")])
+    assert read_run(tmp_path).events[0].event == RunStarted("a?b")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"event": "RunStarted", "time_s": 3, "na', '{"event": "FromTheFuture", "time_s": 3}\n'],
+)
+def test_half_a_line_at_the_end_and_a_newer_event_are_no_damage(tmp_path, line):
+    write_lines(tmp_path, lines=[started(1, "a"), line])
+    record = read_run(tmp_path)
+    assert (record.num_unreadable_lines, record.num_damaged_lines) == (1, 0)
+
+
+@pytest.mark.parametrize("content", [b"\x00\xff" * 100, b"[" * 2_000, b"hello\nworld\n"])
+def test_a_file_without_a_single_event_is_no_run(tmp_path, content):
+    (tmp_path / "events.jsonl").write_bytes(content)
+    with pytest.raises(RunDirectoryError, match="has no line that is an event, so it is no run"):
+        read_run(tmp_path)
+
+
 def test_fields_of_a_newer_version_are_ignored_and_those_of_an_older_one_filled(tmp_path):
     line = {"event": "Failure", "time_s": 1, "message": "broke", "colour": "red"}
     write_lines(tmp_path, lines=[line])
     assert read_run(tmp_path).events[0].event == Failure("broke", detail="")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", "null", "[" * 2_000, '{"a":' * 200 + "1" + "}" * 200]
+)
 def test_a_config_or_result_that_cannot_be_read_counts_as_absent(tmp_path, text):
     write_lines(tmp_path, lines=[started(1, "a")])
     (tmp_path / "config.json").write_text(text)
@@ -93,7 +148,7 @@ def test_a_config_or_result_that_cannot_be_read_counts_as_absent(tmp_path, text)
 
 @pytest.mark.parametrize("pid", [None, "x", []])
 def test_a_pid_that_is_none_belongs_to_nobody(tmp_path, monkeypatch, pid):
-    monkeypatch.setattr("talka.events.reader.socket.gethostname", lambda: "here")
+    monkeypatch.setattr("talka.events.liveness.socket.gethostname", lambda: "here")
     write_lines(tmp_path, lines=[started(1, "a")])
     (tmp_path / "config.json").write_text(json.dumps({"host": "here", "pid": pid}))
     assert read_run(tmp_path).status == "killed"

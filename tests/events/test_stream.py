@@ -1,12 +1,15 @@
+import asyncio
+import errno
 import json
 import math
+import os
 import tempfile
 import threading
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import RunDirectoryError
@@ -22,17 +25,20 @@ from talka.events import (
     Stream,
     read_run,
 )
+from talka.events.reader import MAX_FLOAT, MAX_INT
 
 
 def values_of(hint):
     """Every value of a field's type that JSON can carry."""
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
-    return st.from_type(hint).filter(is_finite)
+    return st.from_type(hint).filter(can_be_computed_with)
 
 
-def is_finite(value):
-    return not isinstance(value, float) or math.isfinite(value)
+def can_be_computed_with(value):
+    if isinstance(value, float):
+        return abs(value) <= MAX_FLOAT
+    return not isinstance(value, int) or abs(value) <= MAX_INT
 
 
 def events_of(kind):
@@ -40,6 +46,7 @@ def events_of(kind):
     return st.builds(kind, **fields)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(list(EVENTS.values())).flatmap(events_of)))
 def test_every_event_comes_back_from_its_file(events):
     with tempfile.TemporaryDirectory() as folder:
@@ -149,3 +156,54 @@ def emit_to(folder: Path, events: list[Event]) -> None:
     for event in events:
         stream.emit(event)
     stream.close()
+
+
+def test_a_listener_that_raises_is_logged_once_and_the_others_get_every_event(tmp_path, caplog):
+    stream = Stream(tmp_path / "events.jsonl")
+    heard: list[Event] = []
+
+    def fails(event: Event):
+        raise asyncio.CancelledError
+
+    with stream.listening(fails), stream.listening(heard.append):
+        stream.emit(RunStarted("a"))
+        stream.emit(RunStarted("b"))
+        stream.tell(RunStarted("c"))
+    stream.close()
+    assert heard == [RunStarted("a"), RunStarted("b"), RunStarted("c")]
+    assert len(read_run(tmp_path).events) == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "a listener failed at an event: CancelledError(). The work continues."
+    ]
+
+
+def test_ctrl_c_passes_through_a_listener():
+    def interrupted(event: Event):
+        raise KeyboardInterrupt
+
+    stream = Stream()
+    with stream.listening(interrupted), pytest.raises(KeyboardInterrupt):
+        stream.emit(RunStarted("a"))
+
+
+def test_a_full_disk_costs_events_and_not_the_work(tmp_path, caplog, monkeypatch):
+    """The disk takes half of the second line, then nothing, then has room again."""
+    room = [10_000, 10, 0, 10_000]
+
+    def write(file, data):
+        if room[0] == 0:
+            room.pop(0)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real_write(file, data[: room.pop(0)])
+
+    real_write = os.write
+    monkeypatch.setattr("talka.events.stream.os.write", write)
+    stream = Stream(tmp_path / "events.jsonl")
+    for name in "abc":
+        stream.emit(RunStarted(name))
+    stream.close()
+    record = read_run(tmp_path)
+    assert [stamped.event for stamped in record.events] == [RunStarted("a"), RunStarted("c")]
+    assert record.num_unreadable_lines == 1
+    [logged] = caplog.records
+    assert "No space left on device" in logged.getMessage()

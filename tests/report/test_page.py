@@ -1,5 +1,6 @@
 import html
 import json
+import os
 import re
 from pathlib import Path
 
@@ -223,7 +224,7 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(run_dir, monkeypatch):
     with pytest.raises(UnicodeEncodeError):
         write_report(run_dir)
     assert path.read_bytes() == before
-    assert not list(run_dir.glob(".report*"))
+    assert not list(run_dir.glob(".*"))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,14 @@ def test_a_place_that_cannot_be_written_is_an_error_that_says_why(run_dir, tmp_p
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=problem):
         write_report(run_dir, tmp_path / out)
-    assert not Path("/dev/null").is_file()
+
+
+def test_a_device_is_not_replaced_by_the_page(run_dir, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="is no ordinary file"):
+        write_report(run_dir, pipe)
+    assert pipe.is_fifo()
 
 
 def test_a_folder_that_is_no_run_is_an_error(tmp_path):

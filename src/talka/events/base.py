@@ -29,6 +29,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """Something a person should know about a part of a job, which is not an error."""
+
+    part: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Predicted:
     """What a part of a job will cost; None where nothing can be said in advance."""
 
@@ -154,6 +162,7 @@ Event = (
     RunStarted
     | RunEnded
     | Failure
+    | Noted
     | Predicted
     | Measured
     | PhaseStarted

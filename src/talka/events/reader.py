@@ -1,17 +1,30 @@
-"""Read a run directory back, also one whose run still goes on or was killed."""
+"""Read a run directory back, also one whose run still goes on or was killed.
+
+Files may be damaged or made up: what is read is checked, so that no value of an event is too large
+to be added up or drawn, and no text of it cannot be written.
+"""
 
 import dataclasses
 import json
-import os
-import socket
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from talka.errors import RunDirectoryError
 from talka.events.base import EVENTS, Event, Measured, Predicted, RunEnded
+from talka.events.liveness import has_living_writer
+
+DRIVER: Final = "driver"
+MAX_TIME_S: Final = 1e11  # in the year 5138; calendars end later
+MAX_INT: Final = 2**63
+MAX_FLOAT: Final = 1e100  # sums, means and ratios of such numbers are still finite
+_MAX_LINE_BYTES: Final = 1 << 24
+_MAX_DEPTH: Final = 50
+_Problem = Literal["cut", "unknown", "damaged"]
+"""Why a line is no event: half a line at the end of a file, a newer version's, or anything else."""
 
 
 class Stamped(NamedTuple):
@@ -40,14 +53,23 @@ class RunRecord:
     """Of all writers, in order of time."""
     result: dict[str, Any] | None
     num_unreadable_lines: int
-    """Half a line at the end of a killed run, or an event of a newer version."""
+    """Lines that are no event of this version, for whatever reason."""
+    num_damaged_lines: int = 0
+    """Those among them that no version of talka has written: neither events that are not known
+    here, nor half a line at the end of a file, as a killed run leaves it."""
+    has_writer: bool = False
+    """Whether a living process still writes events."""
 
     @property
-    def status(self) -> Literal["done", "failed", "interrupted", "running", "killed"]:
+    def status(self) -> Literal["done", "failed", "interrupted", "running", "killed", "ended"]:
+        """How the run ended. `ended` is a run without a driver, where nobody says how."""
         for stamped in reversed(self.events):
             if isinstance(stamped.event, RunEnded):
                 return stamped.event.status
-        return "running" if self._writer_lives() else "killed"
+        if self.has_writer:
+            return "running"
+        has_driver = any(stamped.source == DRIVER for stamped in self.events) or self.config
+        return "killed" if has_driver else "ended"
 
     def comparisons(self) -> list[Comparison]:
         """Predicted beside measured, in the order in which parts were first named.
@@ -56,17 +78,6 @@ class RunRecord:
         bytes are added up, and the slowest one's seconds count.
         """
         return _compare((stamped.source, stamped.event) for stamped in self.events)
-
-    def _writer_lives(self) -> bool:
-        if self.config.get("host") != socket.gethostname():
-            return True  # on another machine: nobody can tell from here
-        try:
-            os.kill(int(self.config["pid"]), 0)
-        except (ProcessLookupError, KeyError, TypeError, ValueError):
-            return False
-        except PermissionError:
-            return True
-        return True
 
 
 def compare(events: Iterable[Event]) -> list[Comparison]:
@@ -84,17 +95,29 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _read(path: Path) -> RunRecord:
+    files = _event_files(path)
     events: list[Stamped] = []
-    num_unreadable = 0
-    for file in _event_files(path):
-        for stamped in _read_file(file):
-            if stamped is None:
-                num_unreadable += 1
+    problems: Counter[_Problem] = Counter()
+    for file in files:
+        for line in _read_file(file):
+            if isinstance(line, Stamped):
+                events.append(line)
             else:
-                events.append(stamped)
+                problems[line] += 1
+    if problems and not events:
+        advice = "Give a folder such as runs/<time>-<name>."
+        raise RunDirectoryError(str(path), "has no line that is an event, so it is no run", advice)
     events.sort(key=lambda stamped: stamped.time_s)
     config = _read_json(path / "config.json") or {}
-    return RunRecord(path, config, events, _read_json(path / "result.json"), num_unreadable)
+    return RunRecord(
+        path,
+        config,
+        events,
+        _read_json(path / "result.json"),
+        num_unreadable_lines=problems.total(),
+        num_damaged_lines=problems["damaged"],
+        has_writer=has_living_writer(files, config),
+    )
 
 
 def _compare(events: Iterable[tuple[str, Event]]) -> list[Comparison]:
@@ -144,42 +167,86 @@ def _event_files(path: Path) -> list[Path]:
     return files
 
 
-def _read_file(file: Path) -> Iterator[Stamped | None]:
-    source = file.name.removeprefix("events").removesuffix(".jsonl").lstrip(".") or "driver"
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            yield _parsed(line, source)
+def _read_file(file: Path) -> Iterator["Stamped | _Problem"]:
+    source = file.name.removeprefix("events").removesuffix(".jsonl").lstrip(".") or DRIVER
+    with file.open("rb") as lines:
+        while line := lines.readline(_MAX_LINE_BYTES):
+            is_whole = line.endswith(b"\n")
+            if not is_whole and len(line) == _MAX_LINE_BYTES:
+                while (rest := lines.readline(_MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+                    pass
+                yield "damaged"
+                continue
+            found = _parsed(line.decode("utf-8", "replace"), source)
+            yield "cut" if found == "damaged" and not is_whole else found
 
 
-def _parsed(line: str, source: str) -> Stamped | None:
+def _parsed(line: str, source: str) -> "Stamped | _Problem":
     try:
-        fields = json.loads(line)
-        kind = EVENTS[fields["event"]]
+        fields = json.loads(line, parse_constant=_refuse)
+        kind = EVENTS.get(fields["event"])
+        time_s = fields["time_s"]
+        if not _fits(time_s, float) or not 0 <= time_s <= MAX_TIME_S:
+            return "damaged"
+        if kind is None:
+            return "unknown"
         known = [field for field in dataclasses.fields(kind) if field.name in fields]
         if not all(_fits(fields[field.name], field.type) for field in known):
-            return None
-        event = kind(**{field.name: fields[field.name] for field in known})
-        return Stamped(float(fields["time_s"]), source, event)
-    except (ValueError, KeyError, TypeError):
-        return None
+            return "damaged"
+        event = kind(**{field.name: _printable(fields[field.name]) for field in known})
+        return Stamped(float(time_s), source, event)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "damaged"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a field is of its declared type, so that readers need not doubt it.
+    """Whether a field is of its declared type and can be computed with, so readers need not doubt it.
 
     >>> _fits(3, float), _fits(None, float), _fits(None, float | None), _fits("3", int)
     (True, False, True, False)
+    >>> _fits(10**400, int), _fits(10**400, float), _fits(True, int)
+    (False, False, False)
     """
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if isinstance(kind, UnionType):
         return any(_fits(value, option) for option in get_args(kind))
-    return isinstance(value, int | float if kind is float else kind)
+    if not isinstance(value, int | float if kind is float else kind) or isinstance(value, bool):
+        return False
+    return not isinstance(value, int | float) or abs(value) <= (
+        MAX_INT if isinstance(value, int) else MAX_FLOAT
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Text without halves of surrogate pairs, which JSON can carry and no file or terminal takes."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        with path.open("rb") as file:
+            text = file.read(_MAX_LINE_BYTES).decode("utf-8")
+        value = json.loads(text)
+    except (OSError, ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not _is_deep(value) else None
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether values are nested too deeply for code that follows them by calling itself."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True

@@ -12,6 +12,7 @@ from talka.events import PhaseEnded, PhaseStarted, RunRecord, TasksRan
 from talka.report.base import span_of
 
 MAX_BARS = 4000  # a browser draws these at once; 20,000 take seconds at every zoom
+_MAX_DOUBLINGS = 64  # a span too short to be halved would never be reached
 SEVERAL = "several"
 OTHERS = "others"
 _NUMBER = re.compile(r"(?<=/)\d+(?=/|$)")
@@ -40,7 +41,7 @@ def bars_of(record: RunRecord) -> list[Bar]:
             kind=event.name,
             name=event.name,
             start_s=event.start_s,
-            end_s=event.end_s,
+            end_s=max(event.start_s, event.end_s),
             num_pieces=event.count,
             busy_s=event.busy_s,
             output_bytes=event.output_bytes,
@@ -112,11 +113,13 @@ def melted(bars: Sequence[Bar], *, max_bars: int = MAX_BARS) -> list[Bar]:
         rows[bar.row].append(bar)
     span_s = max(bar.end_s for bar in bars) - min(bar.start_s for bar in bars)
     width_s = span_s / max_bars
-    while True:
+    few = list(bars)
+    for _ in range(_MAX_DOUBLINGS):
         few = [bar for row in rows.values() for bar in _melt_row(row, width_s)]
         if len(few) <= max(max_bars, len(rows)) or width_s > span_s:
-            return few
+            break
         width_s *= 2
+    return few
 
 
 def _melt_row(bars: Iterable[Bar], width_s: float) -> list[Bar]:

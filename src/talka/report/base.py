@@ -5,6 +5,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from talka.events import RunEnded, RunRecord
+from talka.events.reader import MAX_TIME_S
+
+_MAX_DIGITS = 18  # Python refuses to read numbers of thousands of digits
 
 
 class Section(NamedTuple):
@@ -34,7 +37,9 @@ def span_of(record: RunRecord) -> Span:
     times = [stamped.time_s for stamped in record.events]
     ends = [stamped.time_s for stamped in record.events if isinstance(stamped.event, RunEnded)]
     started = record.config.get("started_s")
-    start_s = float(started) if isinstance(started, int | float) else min(times, default=0.0)
+    start_s = min(times, default=0.0)
+    if isinstance(started, int | float) and 0 <= started <= MAX_TIME_S:
+        start_s = float(started)
     return Span(start_s, max(ends or times, default=start_s))
 
 
@@ -45,4 +50,4 @@ def natural_order(name: str) -> list[tuple[int, str]]:
     ['worker-9', 'worker-10']
     """
     pieces = re.split(r"(\d+)", name)
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
+    return [(int(piece[:_MAX_DIGITS]) if piece.isdecimal() else -1, piece) for piece in pieces]

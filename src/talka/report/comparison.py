@@ -1,5 +1,6 @@
 """Predicted beside measured, part by part."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -71,7 +72,10 @@ def _row(comparison: Comparison) -> ComparisonRow:
 
 
 def _ratio(predicted: float | None, measured: float | None) -> float | None:
-    return measured / predicted if predicted and measured is not None else None
+    if not predicted or measured is None:
+        return None
+    ratio = measured / predicted
+    return ratio if math.isfinite(ratio) else None
 
 
 def _table(rows: Sequence[ComparisonRow]) -> str:

@@ -11,6 +11,7 @@ from talka.units import format_bytes, format_rate, format_seconds
 MAX_VALUE_CHARACTERS = 200
 LONG_CHARACTERS = 40  # more than fits beside a name in one line
 MAX_TABLE_ROWS = 200
+_MAX_SCALED = 1e100  # larger numbers are shown as they stand
 
 
 class Column(NamedTuple):
@@ -20,7 +21,8 @@ class Column(NamedTuple):
 
 
 def escaped(text: object) -> str:
-    return html.escape(str(text))
+    """HTML of a text; halves of surrogate pairs, which no file takes, become question marks."""
+    return html.escape(str(text).encode("utf-8", "replace").decode())
 
 
 def note(text: str) -> str:
@@ -83,8 +85,11 @@ def format_by_name(name: str, value: int | float) -> str:
     ... )
     ('12.3 s', '0.123457', '50,000')
     """
-    if not math.isfinite(value):
-        return str(value)
+    if abs(value) > _MAX_SCALED:
+        text = str(value)
+        return text if len(text) <= LONG_CHARACTERS else f"{text[:LONG_CHARACTERS]} …"
+    if math.isnan(value):
+        return "nan"
     if name.endswith("bytes"):
         return format_bytes(value)
     if name.endswith("bits_per_s"):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from talka import __version__
-from talka.errors import OutputError
+from talka.errors import OutputError, output_error
 from talka.events import RunRecord, read_run
 from talka.files import write_whole
 from talka.report.base import Section, SectionMaker
@@ -51,8 +51,7 @@ def write_page(record: RunRecord, out: Path | None = None) -> Path:
         _check_place(path)
         write_whole(path, page(record))
     except OSError as error:
-        problem = f"cannot be written ({error.strerror or error})"
-        raise OutputError(str(path), problem, "Choose another place with --out.") from error
+        raise output_error(path, error, "Choose another place with --out.") from error
     return path
 
 

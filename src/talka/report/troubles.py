@@ -21,7 +21,8 @@ def troubles_section(record: RunRecord) -> Section | None:
     if record.num_unreadable_lines:
         body += note(
             f"Lines of the event files that could not be read: {record.num_unreadable_lines} "
-            "(half a line of a killed writer, or events of a newer version)."
+            f"({record.num_damaged_lines} damaged, the others half a line of a killed writer or "
+            "events of a newer version)."
         )
     return Section("What went wrong", body) if body else None
 
