@@ -12,6 +12,10 @@ import numpy as np
 from talka.events import Run
 
 
+def ones():
+    return np.ones(50_000)
+
+
 def slow(x):
     deadline = time.monotonic() + 0.05
     while time.monotonic() < deadline:
@@ -32,7 +36,7 @@ def main(kind, folder):
             make = OnRay(events=run.stream)
         with make as engine:
             while True:
-                refs = [engine.submit(np.ones, 50_000, python=i % 2 == 0)[0] for i in range(8)]
+                refs = [engine.submit(ones, python=i % 2 == 0)[0] for i in range(8)]
                 refs += [engine.submit(slow, ref, python=True)[0] for ref in refs]
                 engine.wait(refs)
                 engine.release(refs[:8])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.kill_campaign import kill_one
 from tests.marked import marked
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,7 @@ def interrupt(kind, signum, after_s, tmp_path):
             assert process.stdout.readline() == b"started\n"
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(after_s)
+        assert process.poll() is None, "the job ended before it was interrupted"
         process.send_signal(signum)
         process.wait(30)
         alive = mark.survivors()
@@ -74,3 +76,8 @@ def test_the_embedded_engine_leaves_nothing_behind(tmp_path, signum, seed):
 def test_a_ray_of_our_own_leaves_nothing_behind(tmp_path, signum, seed):
     after_s = random.Random(f"ray{signum}{seed}").uniform(0, 14)
     assert interrupt("ray", signum, after_s, tmp_path) != 0
+
+
+@pytest.mark.parametrize("kind", ["tasks", pytest.param("gang", marks=pytest.mark.slow)])
+def test_a_killed_driver_leaves_neither_busy_workers_nor_what_they_started(kind):
+    assert kill_one(kind, moment_s=0) is not None

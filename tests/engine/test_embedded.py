@@ -1,5 +1,6 @@
 """What only the embedded engine promises."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,9 +12,9 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from talka.engine import Embedded
+from talka.engine import Embedded, wire
 from talka.errors import InvalidValueError, ReleasedError, TaskError
-from talka.events import TasksRan, WorkerLost
+from talka.events import Stream, TasksRan, WorkerLost
 from tests.engine.engines import Recorder
 
 
@@ -166,15 +167,131 @@ def test_ranks_write_logs_and_events_into_the_run_directory(tmp_path):
     assert sorted(event.source for event in read_run(tmp_path).events) == ["rank-0", "rank-1"]
 
 
-def test_a_gang_listens_on_loopback_only():
+def test_a_gang_listens_on_loopback_only_and_has_no_store_that_others_could_reach():
     def main(worker):
         import psutil as there
         import torch.distributed as dist
 
         dist.barrier()
         connections = there.Process().net_connections("inet")
-        return sorted({c.laddr.ip for c in connections if c.status == there.CONN_LISTEN})
+        store = dist.distributed_c10d._get_default_store()
+        while isinstance(store, dist.PrefixStore):
+            store = store.underlying_store
+        listening = {c.laddr.ip for c in connections if c.status == there.CONN_LISTEN}
+        return [type(store).__name__, *sorted(listening)]
 
     with Embedded() as engine:
-        for addresses in engine.gang(main, size=2):
+        for store, *addresses in engine.gang(main, size=2):
+            assert store == "FileStore"
             assert all(ip.removeprefix("::ffff:").startswith("127.") for ip in addresses), addresses
+
+
+class Stop(BaseException):
+    """What no `except Exception` catches."""
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError, KeyboardInterrupt, Stop], ids=lambda e: e.__name__
+)
+def test_a_task_that_raises_what_no_task_should_fails_and_its_thread_lives(python, error):
+    def raise_it():
+        raise error("out of the ordinary")
+
+    with Embedded(threads=1, processes=1) as engine:
+        with pytest.raises(TaskError, match=f"{error.__name__}: out of the ordinary"):
+            engine.fetch(engine.submit(raise_it, python=python))
+        assert engine.fetch(engine.submit(lambda: 1, python=python)) == [1]
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+def test_a_task_that_cannot_be_described_fails_and_its_thread_lives(python):
+    class Shy:
+        def __repr__(self):
+            raise RuntimeError("no comment")
+
+    def fail(shy):
+        raise ValueError("half a surrogate pair: \ud800")
+
+    with Embedded(threads=1, processes=1) as engine:
+        with pytest.raises(TaskError, match="half a surrogate pair: ?"):
+            engine.fetch(engine.submit(fail, Shy(), python=python))
+        assert engine.fetch(engine.submit(lambda: 1, python=python)) == [1]
+
+
+class Broken(Stream):
+    def emit(self, event):
+        raise OSError("no events today")
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+def test_events_that_cannot_be_emitted_stop_no_task(python, tmp_path, caplog):
+    def dies_once():
+        if not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os._exit(1)
+
+    with Embedded(threads=1, processes=1, events=Broken()) as engine:
+        for number in range(3):
+            assert engine.fetch(engine.submit(lambda n: n, number, python=python)) == [number]
+        if python:
+            assert engine.fetch(engine.submit(dies_once, python=True)) == [None]
+    assert "no events today" in caplog.text
+
+
+def test_a_reply_that_cannot_be_read_is_not_taken_for_the_next_one(monkeypatch):
+    real = wire.receive
+
+    def fails_halfway(channel):
+        channel.recv(1)
+        raise OSError("bad luck")
+
+    with Embedded(processes=1) as engine:
+        assert engine.fetch(engine.submit(lambda: "first", python=True)) == ["first"]
+        monkeypatch.setattr(wire, "receive", fails_halfway)
+        with pytest.raises(TaskError, match="bad luck"):
+            engine.fetch(engine.submit(lambda: "second", python=True))
+        monkeypatch.setattr(wire, "receive", real)
+        assert engine.fetch(engine.submit(lambda: "third", python=True)) == ["third"]
+
+
+def test_a_task_that_cannot_be_launched_is_an_error_and_no_hang(engine, monkeypatch):
+    def refuse(task):
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(engine, "_launch", refuse)
+    ref = one(engine.submit(lambda: 1))
+    with pytest.raises(TaskError, match="no room"):
+        engine.fetch(ref)
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+def test_a_process_that_a_task_forks_never_answers_for_it(python, tmp_path):
+    def fork_once(number):
+        if number == 1:
+            os.fork()
+            (tmp_path / str(os.getpid())).touch()
+        return number
+
+    with Embedded(threads=1, processes=1) as engine:
+        refs = [one(engine.submit(fork_once, number, python=python)) for number in range(6)]
+        assert engine.fetch(refs) == list(range(6))
+    forked = [int(path.name) for path in tmp_path.iterdir()]
+    forked = [
+        psutil.Process(pid) for pid in forked if pid != os.getpid() and psutil.pid_exists(pid)
+    ]
+    assert psutil.wait_procs(forked, timeout=5)[1] == []
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_a_native_task_that_waits_for_another_is_an_error_and_no_hang(num_threads):
+    with Embedded(threads=num_threads) as engine:
+
+        def nested():
+            return engine.fetch(one(engine.submit(lambda: 1)))
+
+        with pytest.raises(TaskError, match="a task may not wait for outputs"):
+            engine.fetch(engine.submit(nested))
+        with Embedded(threads=1) as other:
+            ref = one(engine.submit(lambda: other.fetch(one(other.submit(lambda: 2)))))
+            assert engine.fetch(ref) == 2

@@ -1,5 +1,6 @@
 """One storage form: whatever goes in comes out, without a copy where there is one to save."""
 
+import errno
 import os
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from talka.engine import parcels, storage
+from talka.engine.segments import Segment
 from talka.errors import NotStorableError
 
 PLAIN = st.recursive(
@@ -97,13 +99,13 @@ def test_a_thin_slice_does_not_keep_the_whole_alive():
 
 def test_a_file_in_shared_memory_is_read_without_a_copy_and_has_no_name():
     before = set(os.listdir("/dev/shm"))
-    file = storage.in_shared_memory(np.arange(100_000))
+    file = storage.into_file(np.arange(100_000), Segment.create())
     mapped = storage.read_file(file)
     assert set(os.listdir("/dev/shm")) == before
     allocated = pa.total_allocated_bytes()
     again = storage.read_file(file)
     assert pa.total_allocated_bytes() == allocated
-    descriptor = file.descriptor
+    descriptor = file.segment.descriptor
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
@@ -111,21 +113,81 @@ def test_a_file_in_shared_memory_is_read_without_a_copy_and_has_no_name():
 
 
 def test_a_file_on_disk_has_no_name(tmp_path):
-    file = storage.on_disk(pa.table({"a": [1]}), tmp_path)
+    segment = Segment.create(tmp_path)
+    file = storage.into_file(pa.table({"a": [1]}), segment)
     assert list(tmp_path.iterdir()) == []
     assert storage.read_file(file)["a"].to_pylist() == [1]
-    packed = storage.moved_to_disk(storage.in_shared_memory(storage.pack("x" * 10)), tmp_path)
-    assert storage.read_file(packed) == "x" * 10
+    packed = storage.into_file(storage.pack("x" * 10), Segment.create())
+    assert storage.read_file(storage.into_file(packed, segment)) == "x" * 10
+    assert storage.read_file(file)["a"].to_pylist() == [1]
+
+
+def test_a_full_disk_leaves_the_segment_as_it_was(monkeypatch):
+    segment = Segment.create()
+    first = storage.into_file(np.arange(1000), segment)
+    size = segment.num_bytes
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space left"):
+        storage.into_file(np.arange(1000), segment)
+    monkeypatch.undo()
+    assert segment.num_bytes == size
+    np.testing.assert_array_equal(storage.read_file(first), np.arange(1000))
+
+
+def test_arrays_of_2_gib_and_more_can_be_written():
+    """The pages of `np.zeros` are never touched: neither side takes memory."""
+    sink = pa.MockOutputStream()
+    storage.write(np.zeros(2**31 + 5, np.uint8), sink)
+    assert sink.size() > 2**31
+
+
+def test_a_write_that_is_cut_short_continues(monkeypatch):
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: real(file, data[:7], at))
+    file = storage.into_file(np.arange(100), Segment.create())
+    monkeypatch.undo()
+    np.testing.assert_array_equal(storage.read_file(file), np.arange(100))
 
 
 def test_parcels_arrive_as_they_were_sent():
-    contents = [storage.pack(1), storage.pack("x" * 200_000), np.arange(5)]
+    large = np.arange(100_000)
+    contents = [storage.pack(1), storage.pack("x" * 200_000), np.arange(5), large]
     wrapped = parcels.wrap(contents)
-    assert len(wrapped.files) == 2
+    assert len(wrapped.segments) == 1
     arrived = parcels.unwrap(wrapped.labels, [os.dup(fd) for fd in wrapped.descriptors])
     values = [parcels.value_of(content) for content in arrived]
     assert values[:2] == [1, "x" * 200_000]
     np.testing.assert_array_equal(values[2], np.arange(5))
+    np.testing.assert_array_equal(values[3], large)
+
+
+def test_large_values_have_segments_of_their_own_and_small_ones_share():
+    large, small = np.zeros(2_000_000, np.uint8), np.zeros(100_000, np.uint8)
+    assert len(parcels.wrap([large, large, large]).segments) == 3
+    assert len(parcels.wrap([small] * 10).segments) == 1
+
+
+def test_a_message_has_few_segments_however_much_it_holds(monkeypatch):
+    monkeypatch.setattr("talka.engine.segments.MIN_SEGMENT_BYTES", 1)
+    monkeypatch.setattr("talka.engine.segments.max_in_message", lambda: 4)
+    values = [np.full(100_000, i, np.uint8) for i in range(100)]
+    wrapped = parcels.wrap(values)
+    assert len(wrapped.segments) <= 5
+    arrived = parcels.unwrap(wrapped.labels, [os.dup(fd) for fd in wrapped.descriptors])
+    assert [parcels.value_of(content)[0] for content in arrived] == list(range(100))
+
+
+def test_more_small_values_than_a_frame_takes_go_into_a_segment(monkeypatch):
+    monkeypatch.setattr(parcels, "MAX_INLINE_BYTES", 500)
+    wrapped = parcels.wrap([storage.pack("x" * 100)] * 10)
+    assert sum(len(label) for label in wrapped.labels if isinstance(label, bytes)) <= 500
+    assert len(wrapped.segments) == 1
+    arrived = parcels.unwrap(wrapped.labels, [os.dup(fd) for fd in wrapped.descriptors])
+    assert [parcels.value_of(content) for content in arrived] == ["x" * 100] * 10
 
 
 @pytest.mark.parametrize(
@@ -136,6 +198,34 @@ def test_parcels_arrive_as_they_were_sent():
 def test_what_cannot_be_stored_says_what_can(value):
     with pytest.raises(NotStorableError, match="Return Arrow"):
         storage.settle(value)
+
+
+def nested(depth, *wrappers):
+    value = 0
+    for level in range(depth):
+        value = wrappers[level % len(wrappers)](value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "wrappers",
+    [
+        [lambda value: (1, value)],
+        [lambda value: [value]],
+        [lambda value: {"key": value}],
+        [lambda value: (value,), lambda value: [value], lambda value: {1: value}],
+    ],
+    ids=["tuples", "lists", "dicts", "mixed"],
+)
+def test_plain_values_of_100_levels_come_back(wrappers):
+    value = nested(100, *wrappers)
+    assert same_type_and_value(storage.unpack(storage.settle(value)), value)
+
+
+@pytest.mark.parametrize("depth", [250, 100_000])
+def test_a_value_nested_too_deep_is_refused_and_not_a_crash(depth):
+    with pytest.raises(NotStorableError, match="a value of type tuple .nested more than 128"):
+        storage.settle(nested(depth, lambda value: (1, value)))
 
 
 def test_a_list_that_holds_itself_is_refused():

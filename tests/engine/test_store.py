@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from talka.engine import Embedded, storage
+from talka.engine import Embedded, segments, storage
+from talka.engine.segments import Segment
 from talka.engine.store import Store
 from talka.errors import StorageFullError
 from talka.events import Spilled
@@ -47,16 +48,52 @@ def test_the_least_recently_used_go_to_disk(store, spills):
 
 def test_what_was_shared_can_go_to_disk_too(store, spills):
     store.put(0, storage.settle(block(0)))
-    assert not store.share(0).on_disk
+    assert not store.share([0])[0].on_disk
     for number in range(1, 4):
         store.put(number, storage.settle(block(number)))
-    assert store.share(0).on_disk
+    assert store.share([0])[0].on_disk
     np.testing.assert_array_equal(store.get(0), block(0))
 
 
 def test_sharing_writes_once(store):
     store.put(0, storage.settle(block(0)))
-    assert store.share(0) is store.share(0)
+    [first], [second] = store.share([0]), store.share([0])
+    assert first is second
+
+
+def test_sharing_what_is_not_there_gives_none(store):
+    store.put(0, storage.settle(block(0)))
+    there, missing = store.share([0, 1])
+    assert there is not None
+    assert missing is None
+
+
+def test_files_in_shared_memory_become_values_again_before_descriptors_run_out(store, monkeypatch):
+    already = segments.num_open()
+    monkeypatch.setattr(segments, "MIN_OPEN", 0)
+    monkeypatch.setattr(segments, "max_open", lambda: already + 4)
+    monkeypatch.setattr(store, "memory_bytes", 100 * MB)
+    for number in range(12):
+        content = storage.settle(block(number))
+        store.put(number, storage.into_file(content, Segment.create()))
+        assert segments.num_open() <= already + 5
+    for number in range(12):
+        np.testing.assert_array_equal(store.get(number), block(number))
+        store.share([number])
+    assert segments.num_open() <= already + 5
+    assert store.used_bytes < 13 * MB
+
+
+def test_what_is_on_disk_takes_few_descriptors(tmp_path):
+    store = Store(100_000, tmp_path, lambda num_bytes, seconds: None)
+    before = segments.num_open()
+    for number in range(300):
+        store.put(number, storage.settle(np.full(10_000, number)))
+    assert segments.num_open() - before <= 30
+    assert all(store.get(number)[0] == number for number in range(300))
+    for number in range(300):
+        store.discard(number)
+    assert store._spilled_bytes == 0
 
 
 def test_discarding_gives_the_memory_back(store):
@@ -74,7 +111,7 @@ def test_a_disk_that_takes_no_more_loses_nothing(store, monkeypatch):
     def full(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(storage, "on_disk", full)
+    monkeypatch.setattr(os, "pwrite", full)
     for number in range(2):
         store.put(number, storage.settle(block(number)))
     with pytest.raises(StorageFullError, match="No space left on device"):

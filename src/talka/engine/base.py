@@ -56,7 +56,10 @@ class Engine(Protocol):
     def wait(
         self, refs: Sequence[Ref], *, timeout_s: float | None = None
     ) -> tuple[list[Ref], list[Ref]]:
-        """Wait until all are settled (there, or failed); gives those that are and those not yet."""
+        """Wait until all are settled (there, or failed); gives those that are and those not yet.
+
+        Not inside of a task, nor is `fetch`: outputs that it needs are its inputs.
+        """
         ...
 
     @overload

@@ -1,13 +1,18 @@
 """Call a user's function: the one place where whatever it raises is caught and put into words."""
 
+import errno
+import os
+import sys
 import traceback
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn
 
 from talka.engine import storage
 from talka.engine.shipping import unwrapped
 from talka.errors import NotStorableError, TaskError
+from talka.guard import Caught
+
+__all__ = ["Caught", "Problem", "apply", "call", "explain"]
 
 _MAX_TEXT = 20_000  # of a remote traceback: recursion errors are long
 
@@ -24,27 +29,12 @@ class Problem(NamedTuple):
         return TaskError(task, self.cause, self.line, tuple(self.inputs), self.traceback)
 
 
-class Caught:
-    """`with Caught() as caught:` keeps what a user's code raises, `sys.exit` included."""
-
-    error: Exception | SystemExit | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, tb: TracebackType | None) -> bool:
-        if isinstance(error, Exception | SystemExit):
-            self.error = error
-            return True
-        return False
-
-
 def call(
     function: Callable[..., Any], inputs: Sequence[Any], num_outputs: int
 ) -> "list[Any] | Problem":
     """The function's outputs, settled; or what went wrong."""
     with Caught() as caught:
-        returned = function(*inputs)
+        returned = apply(function, inputs)
         if num_outputs == 1:
             return [storage.settle(returned)]
         if not isinstance(returned, tuple | list) or len(returned) != num_outputs:
@@ -56,15 +46,49 @@ def call(
     return explain(caught.error, function, inputs)
 
 
+def apply(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """Call a user's function; a process that it forked ends where the function does.
+
+    Otherwise two processes would go on with the engine's work, and both would send a reply.
+    """
+    process = os.getpid()
+    try:
+        return function(*inputs)
+    finally:
+        if os.getpid() != process:
+            _end_forked()
+
+
+def _end_forked() -> NoReturn:
+    error, code = sys.exc_info()[1], 0
+    if error is not None:
+        code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+        with Caught():
+            traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with Caught():
+            stream.flush()
+    os._exit(code)
+
+
 def explain(error: BaseException, function: object, inputs: Sequence[Any]) -> Problem:
+    """Describe what a task raised, as text that any transport can carry."""
     text = "".join(traceback.format_exception(error))
     if len(text) > _MAX_TEXT:
         text = f"{text[: _MAX_TEXT // 2]}\n...\n{text[-_MAX_TEXT // 2 :]}"
     cause = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        cause += ". Raise the limit with `ulimit -n`, or close files"
     given = tuple(storage.describe(value) for value in inputs[:4])
     if len(inputs) > 4:
         given += (f"and {len(inputs) - 4} more",)
-    return Problem(cause, _user_line(error, function), text, given)
+    line = _user_line(error, function)
+    return Problem(_utf8(cause), _utf8(line), _utf8(text), tuple(map(_utf8, given)))
+
+
+def _utf8(text: str) -> str:
+    """Replace lone surrogates, which a message may contain and no transport can encode."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _user_line(error: BaseException, function: object) -> str:
@@ -76,7 +100,7 @@ def _user_line(error: BaseException, function: object) -> str:
         return _said(own[-1])
     if code is not None:  # it returned, but what it returned cannot be an output
         return f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}"
-    return _said(frames[-1])
+    return _said(frames[-1]) if frames else "an unknown line"
 
 
 def _said(frame: traceback.FrameSummary) -> str:

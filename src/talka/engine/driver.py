@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, overload
 
 from talka.engine.base import Ref
+from talka.engine.calls import explain
 from talka.engine.lineage import (
     DEFAULT_RETRIES,
     Fail,
@@ -27,8 +28,9 @@ from talka.engine.lineage import (
     TaskId,
 )
 from talka.engine.shipping import name_of
-from talka.errors import InvalidValueError, ReleasedError, TalkaError
-from talka.events import Stream, TaskAgain
+from talka.errors import InvalidValueError, ReleasedError, TalkaError, WaitInTaskError
+from talka.events import Event, Stream, TaskAgain
+from talka.guard import Caught, Logged, is_signal
 
 
 class Lost(Exception):
@@ -69,6 +71,13 @@ class Task:
         return f"{self.name!r} ({self.id})"
 
 
+def as_talka_error(error: BaseException, task: Task) -> TalkaError:
+    """Describe what was raised while the engine ran a task."""
+    if isinstance(error, TalkaError):
+        return error
+    return explain(error, task.function, ()).as_error(task.label)
+
+
 class _Waiter:
     __slots__ = ("event", "num_pending")
 
@@ -93,6 +102,8 @@ class Driver(ABC):
         self._next_task = 0
         self._next_output = 0
         self._is_closed = False
+        self._thread_state = threading.local()
+        """`in_task` is set in threads of ours that run tasks."""
 
     # What an engine adds. The first two are called with the lock held and must not block.
 
@@ -148,6 +159,8 @@ class Driver(ABC):
     def wait(
         self, refs: Sequence[Ref], *, timeout_s: float | None = None
     ) -> tuple[list[Ref], list[Ref]]:
+        if hasattr(self._thread_state, "in_task"):
+            raise WaitInTaskError
         with self._lock:
             self._check_known(refs)
             ids = [ref.id for ref in refs]
@@ -240,9 +253,9 @@ class Driver(ABC):
     def _died(self, task: Task, error: TalkaError) -> None:
         self._failed(task, error, self._lineage.died)
 
-    def _gave_up(self, task: Task, error: TalkaError) -> None:
-        """It failed in a way that another try would not mend."""
-        self._failed(task, error, self._lineage.gave_up)
+    def _gave_up(self, task: Task, error: BaseException) -> None:
+        """The task failed in a way that another try would not mend."""
+        self._failed(task, as_talka_error(error, task), self._lineage.gave_up)
 
     def _inputs_lost(self, task: Task, lost: Iterable[OutputId]) -> None:
         """It could not start: these inputs are gone."""
@@ -258,6 +271,17 @@ class Driver(ABC):
                 self._errors[task.id] = error.with_traceback(None)  # frames keep outputs alive
                 self._apply(event(task.id))
 
+    def _serve(self, task: Task, work: Callable[[], None]) -> None:
+        """Call `work`, which ends with one of the reports above; if it raises, the task gives up.
+
+        For threads that serve others: nothing that a task or a worker does may end them.
+        """
+        with Caught() as caught:
+            work()
+        if caught.error is not None:
+            with Logged(f"fail task {task.label}"):
+                self._gave_up(task, caught.error)
+
     # Within.
 
     def _apply(self, instructions: Iterable[Instruction]) -> None:
@@ -265,8 +289,14 @@ class Driver(ABC):
             if type(instruction) is Run:
                 task = self._tasks[instruction.task]
                 if instruction.reason:
-                    self.events.emit(TaskAgain(task.id, task.name, instruction.reason))
-                self._launch(task)
+                    self._emit(TaskAgain(task.id, task.name, instruction.reason))
+                with Caught() as caught:
+                    self._launch(task)
+                if caught.error is not None:
+                    if is_signal(caught.error):
+                        raise caught.error
+                    self._errors[task.id] = as_talka_error(caught.error, task)
+                    self._apply(self._lineage.gave_up(task.id))
             elif type(instruction) is Free:
                 self._discard(instruction.output)
             elif type(instruction) is Fail:
@@ -275,6 +305,10 @@ class Driver(ABC):
             elif type(instruction) is Forget:
                 del self._tasks[instruction.task]
                 self._errors.pop(instruction.task, None)
+
+    def _emit(self, event: Event) -> None:
+        with Logged("emit an event"):
+            self.events.emit(event)
 
     def _settle(self, task: Task) -> None:
         if not self._waiters:

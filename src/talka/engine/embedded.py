@@ -4,6 +4,7 @@ Native tasks run in threads. Tasks with `python=True` run in worker processes; o
 driver serves each of them, so a worker's death is seen by the thread that waits for it.
 """
 
+import functools
 import itertools
 import os
 import tempfile
@@ -12,17 +13,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from talka import machine
 from talka.engine import parcels
 from talka.engine.base import Ref
-from talka.engine.calls import Caught, Problem, call, explain
+from talka.engine.calls import Problem, call
 from talka.engine.driver import Driver, Lost, Task
+from talka.engine.frozen import frozen
 from talka.engine.gang import local_gang
 from talka.engine.lane import Lane
 from talka.engine.lineage import OutputId
 from talka.engine.meter import Meter
 from talka.engine.processes import WorkerDied, WorkerProcess
 from talka.engine.shipping import ship
-from talka.engine.storage import File, Packed, describe
+from talka.engine.storage import describe
 from talka.engine.store import Store
 from talka.errors import InvalidValueError, TalkaError, TaskDiedError
 from talka.events import Spilled, Stream, WorkerLost
@@ -63,10 +66,10 @@ class Embedded(Driver):
         events: Stream | None = None,
     ) -> None:
         super().__init__(events)
-        num_cores = os.cpu_count() or 1
+        num_cores = machine.num_cores()
         num_threads = _at_least_1("threads", threads, num_cores)
         num_processes = _at_least_1("processes", processes, num_cores)
-        budget = _at_least_1("memory_bytes", memory_bytes, usable_memory_bytes() // 2)
+        budget = _at_least_1("memory_bytes", memory_bytes, machine.memory_bytes() // 2)
         self._store = Store(budget, _folder(spill_dir), self._spilled)
         self._native = Lane(self._serve_native, "thread", num_threads)
         self._python = Lane(self._serve_python, "process", num_processes)
@@ -93,6 +96,8 @@ class Embedded(Driver):
             workers = list(self._workers)
         self._native.stop()
         self._python.stop()
+        for worker in workers:
+            worker.ask_to_end()
         for worker in workers:
             worker.end()
         deadline = time.monotonic() + _CLOSE_TIMEOUT_S
@@ -127,26 +132,30 @@ class Embedded(Driver):
     # Threads.
 
     def _serve_native(self, name: str) -> None:
+        self._thread_state.in_task = True
         meter = Meter(name, self.events)
         while (task := self._native.next(when_idle=meter.flush)) is not None:
-            with Caught() as caught:
-                self._run_native(task, meter)
-            if caught.error is not None:
-                self._gave_up(task, _as_talka_error(caught.error, task))
+            self._serve(task, functools.partial(self._run_native, task, meter))
 
     def _serve_python(self, name: str) -> None:
         meter = Meter(name, self.events)
-        worker: WorkerProcess | None = None
+        crew: list[WorkerProcess] = []  # the worker process of this thread, if there is one
         while (task := self._python.next(when_idle=meter.flush)) is not None:
-            with Caught() as caught:
-                worker = worker or self._start_worker()
-                try:
-                    self._run_python(task, worker, meter)
-                except WorkerDied as death:
-                    self._bury(task, worker, name, str(death))
-                    worker = None
-            if caught.error is not None:
-                self._gave_up(task, _as_talka_error(caught.error, task))
+            self._serve(task, functools.partial(self._run_on, crew, task, name, meter))
+
+    def _run_on(self, crew: list[WorkerProcess], task: Task, name: str, meter: Meter) -> None:
+        if not crew:
+            crew.append(self._start_worker())
+        [worker] = crew
+        try:
+            self._run_python(task, worker, meter)
+        except WorkerDied as death:
+            crew.clear()
+            self._bury(task, worker, name, str(death))
+        finally:
+            if crew and worker.is_awaited:  # an error left half a reply behind
+                crew.clear()
+                self._dismiss(worker)
 
     def _run_native(self, task: Task, meter: Meter) -> None:
         arguments = self._arguments(task)
@@ -154,16 +163,14 @@ class Embedded(Driver):
             return
         start_s = time.time()
         outputs = call(task.function, arguments, len(task.outputs))
+        if not isinstance(outputs, Problem):
+            outputs = [frozen(output) for output in outputs]
         self._conclude(task, outputs, start_s, time.time(), meter)
 
     def _run_python(self, task: Task, worker: WorkerProcess, meter: Meter) -> None:
-        shared: list[Packed | File] = []
-        lost: list[OutputId] = []
-        for output in task.inputs:
-            try:
-                shared.append(self._store.share(output))
-            except KeyError:
-                lost.append(output)
+        inputs = task.inputs
+        shared = self._store.share(inputs)
+        lost = [output for output, content in zip(inputs, shared, strict=True) if content is None]
         if lost:
             self._inputs_lost(task, lost)
             return
@@ -227,13 +234,19 @@ class Embedded(Driver):
         worker.end()
         raise TalkaError("the engine was closed")
 
-    def _bury(self, task: Task, worker: WorkerProcess, name: str, how: str) -> None:
+    def _dismiss(self, worker: WorkerProcess) -> bool:
+        """End a worker process; False when the engine is closed, which ends all of them."""
         with self._lock:
             if self._is_closed:
-                return
+                return False
             self._workers.remove(worker)
         worker.end()
-        self.events.emit(WorkerLost(name, how))
+        return True
+
+    def _bury(self, task: Task, worker: WorkerProcess, name: str, how: str) -> None:
+        if not self._dismiss(worker):
+            return
+        self._emit(WorkerLost(name, how))
         self._died(task, TaskDiedError(task.label, how, self._described_inputs(task)))
 
     def _described_inputs(self, task: Task) -> tuple[str, ...]:
@@ -248,17 +261,7 @@ class Embedded(Driver):
         return tuple(described)
 
     def _spilled(self, num_bytes: int, seconds: float) -> None:
-        self.events.emit(Spilled(num_bytes, seconds))
-
-
-def usable_memory_bytes() -> int:
-    """Memory of this machine, or of the control group that this process is confined to."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return memory
-    return min(memory, int(limit)) if limit.isdigit() else memory
+        self._emit(Spilled(num_bytes, seconds))
 
 
 def _at_least_1(name: str, given: int | None, default: int) -> int:
@@ -274,9 +277,3 @@ def _folder(spill_dir: str | Path | None) -> Path:
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidValueError("spill_dir", str(folder), "a folder that you may write to")
     return folder
-
-
-def _as_talka_error(error: BaseException, task: Task) -> TalkaError:
-    if isinstance(error, TalkaError):
-        return error
-    return explain(error, task.function, ()).as_error(task.label)

@@ -1,7 +1,7 @@
 """Gangs: ranks that live together and share a gloo process group.
 
-    driver: has `size` processes forked -> sends main -> rank 0 answers with the port of its store
-            -> passes it on -> collects results; the first rank that fails ends all
+    driver: has `size` processes forked -> sends main -> collects results; the first rank that
+            fails ends all
 
 Inside torchrun (RANK is set) the gang is the one that is already there.
 """
@@ -9,7 +9,6 @@ Inside torchrun (RANK is set) the gang is the one that is already there.
 import contextlib
 import os
 import select
-import socket
 import sys
 import tempfile
 import time
@@ -20,12 +19,14 @@ from typing import IO, Any, NamedTuple
 
 from talka.engine import parcels, storage
 from talka.engine.calls import Problem
+from talka.engine.descriptors import limit_explained
 from talka.engine.lifeline import end_group
 from talka.engine.nursery import Nursery, Rank
 from talka.engine.processes import WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
 from talka.events import EVENTS, Stream
+from talka.machine import num_cores
 
 # After the first sign of failure: others may still tell that they died first.
 GRACE_S = 0.5
@@ -82,7 +83,7 @@ def local_gang(
 
         return existing_gang(main, args, size=size, events=events)
     shipped = ship(main, (main, tuple(args)))
-    with _Gang(size, events, timeout_s) as gang:
+    with limit_explained(), _Gang(size, events, timeout_s) as gang:
         return gang.run(shipped)
 
 
@@ -181,16 +182,12 @@ class _Gang:
         return poll, rank_of
 
     def _listen(self, rank: int, results: dict[int, Any]) -> Sign | None:
-        """One frame of one rank: a port to pass on, progress, a result, or a sign of failure."""
+        """Receive one frame of one rank: progress, a result, or a sign of failure."""
         try:
             frame, descriptors = self._children[rank].receive()
         except WorkerDied as death:
             return Sign(rank, time.monotonic(), died=True, how=f"died ({death})")
-        if "port" in frame:
-            for child in self._children:
-                with contextlib.suppress(WorkerDied):
-                    child.send(frame)
-        elif "event" in frame:
+        if "event" in frame:
             self._events.tell(EVENTS[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
             problem = Problem(*frame["problem"])
@@ -225,35 +222,13 @@ def _tail(log: IO[bytes]) -> str:
 
 
 def _environment(size: int) -> dict[str, str]:
-    threads = max(1, (os.cpu_count() or 1) // size)
+    threads = max(1, num_cores() // size)
     return {
         "OMP_NUM_THREADS": str(threads),  # else every rank takes all cores
         **os.environ,
         "GLOO_SOCKET_IFNAME": "lo",  # nothing of a local gang listens beyond loopback
         "PYTHONUNBUFFERED": "1",  # the end of a log must be there when its rank dies
     }
-
-
-def open_store(address: str, size: int) -> Any:
-    """The store where ranks meet, on this address alone: left to itself it listens everywhere."""
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
-
-    listener = socket.create_server((address, 0))
-    port = listener.getsockname()[1]
-    return TCPStore(
-        address,
-        port,
-        size,
-        is_master=True,
-        wait_for_workers=False,
-        master_listen_fd=listener.detach(),
-    )
-
-
-def join_store(address: str, port: int, size: int) -> Any:
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
-
-    return TCPStore(address, port, size, is_master=False)
 
 
 def encoded(value: Any) -> parcels.Parcels:

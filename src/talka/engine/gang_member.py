@@ -7,37 +7,36 @@ from pathlib import Path
 from typing import Any
 
 from talka.engine import wire
-from talka.engine.calls import Caught, explain
-from talka.engine.gang import GangWorker, encoded, join_store, open_store
+from talka.engine.calls import Caught, apply, explain
+from talka.engine.gang import GangWorker, encoded
 from talka.engine.shipping import unship
 from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream
 
 _SHOWN = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
 
 
-def serve(channel: socket.socket) -> None:
-    """One gang, from the driver's first frame to its last."""
+def serve(channel: socket.socket, store: int) -> None:
+    """Take part in one gang, from the driver's first frame to its last.
+
+    Ranks meet in the file `store`, which has no name: other users of this machine cannot read or
+    set keys there, as they could in a store that listens on loopback.
+    """
     hello, _ = wire.receive(channel)
     sys.path[:] = hello["path"]
     rank, size = hello["rank"], hello["size"]
     function: Any = None
     with Caught() as caught:
         import torch.distributed as dist
+        from torch.distributed import FileStore  # type: ignore[attr-defined]  # not in its __all__
 
-        if rank == 0:
-            store = open_store("127.0.0.1", size)
-            wire.send(channel, {"port": store.port})
-            wire.receive(channel)
-        else:
-            frame, _ = wire.receive(channel)
-            store = join_store("127.0.0.1", frame["port"], size)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+        keys = FileStore(f"/proc/self/fd/{store}", size)
+        dist.init_process_group("gloo", store=keys, rank=rank, world_size=size)
         function, args = unship(hello["main"])
         worker = GangWorker(rank, size, _stream(hello), _log_path(hello))
         with worker.events.listening(lambda event: _show(event, channel, rank)):
-            result = encoded(function(worker, *args))
+            result = encoded(apply(function, (worker, *args)))
         wire.send(channel, {"result": result.labels}, result.descriptors)
-        wire.receive(channel)  # all are done: only now may rank 0 take its store away
+        wire.receive(channel)  # all are done: only now may connections close
         dist.destroy_process_group()
     if caught.error is not None:
         problem = explain(caught.error, function, ())

@@ -28,7 +28,12 @@ class Lane:
                 target=self._serve, args=(name,), name=f"talka-{name}", daemon=True
             )
             self._threads.append(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no more threads: those that there are must do
+                self._threads.pop()
+                if not self._threads:
+                    raise
         self._queue.put(task)
 
     def next(self, *, when_idle: Callable[[], None]) -> Task | None:

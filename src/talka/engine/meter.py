@@ -4,6 +4,7 @@ Per task this costs a few comparisons; an event is written at most every `STRETC
 """
 
 from talka.events import Stream, TasksRan
+from talka.guard import Logged
 
 STRETCH_S = 0.1
 
@@ -32,8 +33,9 @@ class Meter:
         self._bytes += num_bytes
 
     def flush(self) -> None:
-        """Say what was counted. Called when the worker has nothing to do, too."""
+        """Emit what was counted. Also called when the worker has nothing to do."""
         if self._count:
             ran = (self._count, self._start_s, self._end_s, self._busy_s, self._bytes)
-            self._stream.emit(TasksRan(self._name, self._worker, *ran))
             self._count, self._busy_s, self._bytes = 0, 0.0, 0
+            with Logged("emit an event"):
+                self._stream.emit(TasksRan(self._name, self._worker, *ran))

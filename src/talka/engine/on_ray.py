@@ -26,14 +26,14 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from talka.engine.calls import Caught, Problem, explain
+from talka.engine.calls import Caught, Problem
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.gang import check_size
 from talka.engine.lineage import OutputId
 from talka.engine.meter import Meter
 from talka.engine.ray_task import Receipt, run_task, value_of
 from talka.engine.shipping import ship
-from talka.errors import TalkaError, TaskDiedError
+from talka.errors import TaskDiedError
 from talka.events import Stream, WorkerLost
 
 _DEATHS = (
@@ -75,7 +75,7 @@ class OnRay(Driver):
         self._num_dealt = itertools.count()
         self._meters: dict[str, Meter] = {}
         # Ray calls back in a thread of its own that must not wait: it only puts into this queue.
-        self._reports: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._reports: SimpleQueue[tuple[Task, Callable[[], None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._listen, name="talka-ray", daemon=True)
         self._thread.start()
 
@@ -128,7 +128,7 @@ class OnRay(Driver):
         inputs = task.inputs
         lost = [output for output in inputs if output not in self._objects]
         if lost:  # dropped after the lineage said run
-            self._reports.put(functools.partial(self._inputs_lost, task, lost))
+            self._reports.put((task, functools.partial(self._inputs_lost, task, lost)))
             return
         function, constants, dealt_to = task.shipped
         options: dict[str, Any] = {}
@@ -142,7 +142,7 @@ class OnRay(Driver):
         ).remote(function, constants, len(task.outputs), *(self._objects[i] for i in inputs))
         receipt.future().add_done_callback(
             lambda future: self._reports.put(
-                functools.partial(self._conclude, task, outputs, future)
+                (task, functools.partial(self._conclude, task, outputs, future))
             )
         )
 
@@ -162,7 +162,7 @@ class OnRay(Driver):
 
     def _listen(self) -> None:
         while (report := self._reports.get()) is not None:
-            report()
+            self._serve(*report)
             if self._reports.empty():
                 for meter in self._meters.values():
                     meter.flush()
@@ -170,19 +170,18 @@ class OnRay(Driver):
     def _conclude(self, task: Task, outputs: list[Any], future: Any) -> None:
         with Caught() as caught:
             receipt: Receipt = future.result()
-            if receipt.problem is not None:
-                self._raised(task, Problem(*receipt.problem).as_error(task.label))
-            else:
-                with self._lock:
-                    for output, *made in zip(
-                        task.outputs, outputs, receipt.sizes_bytes, strict=True
-                    ):
-                        self._keep(output, receipt.machine, *made)
-                self._finished(task)
-            meter = self._meters.setdefault(receipt.worker, Meter(receipt.worker, self.events))
-            meter.add(task.name, receipt.start_s, receipt.end_s, sum(receipt.sizes_bytes))
         if caught.error is not None:
             self._failed_on_ray(task, caught.error)
+            return
+        if receipt.problem is not None:
+            self._raised(task, Problem(*receipt.problem).as_error(task.label))
+        else:
+            with self._lock:
+                for output, *made in zip(task.outputs, outputs, receipt.sizes_bytes, strict=True):
+                    self._keep(output, receipt.machine, *made)
+            self._finished(task)
+        meter = self._meters.setdefault(receipt.worker, Meter(receipt.worker, self.events))
+        meter.add(task.name, receipt.start_s, receipt.end_s, sum(receipt.sizes_bytes))
 
     def _keep(self, output: OutputId, machine: str, stored: Any, size_bytes: int) -> None:
         """Note where an output is, instead of what was known of it before.
@@ -199,12 +198,10 @@ class OnRay(Driver):
             self._inputs_lost(task, self._forget_lost(error))
         elif isinstance(error, _DEATHS):
             how = str(error).partition("\n")[0]
-            self.events.emit(WorkerLost(f"of task {task.label}", how))
+            self._emit(WorkerLost(f"of task {task.label}", how))
             self._died(task, TaskDiedError(task.label, how, _described(task)))
-        elif isinstance(error, TalkaError):
-            self._gave_up(task, error)
         else:
-            self._gave_up(task, explain(error, task.function, ()).as_error(task.label))
+            self._gave_up(task, error)
 
     def _forget_lost(self, error: BaseException) -> list[OutputId]:
         """Drop the output that Ray misses, and all that lay on machines that are gone.

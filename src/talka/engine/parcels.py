@@ -1,55 +1,103 @@
-"""Stored values inside frames: small plain ones as they are, all else as a file's descriptor."""
+"""Values inside messages between processes: small ones in the frame, the rest in segments.
 
-from collections.abc import Iterable, Sequence
+The frame holds a label for each value: its bytes, or where it stands in a segment. The descriptors
+of the segments travel behind the frame.
+"""
+
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from talka.engine import storage
+from talka.engine import segments, storage
+from talka.engine.segments import Segment, Shelf
 from talka.engine.storage import File, Packed
 
 # Below this a value travels inside the frame: a descriptor costs about as much as copying it.
 INLINE_BYTES = 64 * 1024
+MAX_INLINE_BYTES = 16 * 1024 * 1024
+"""Bytes that all values inside one frame may take together; frames are bounded."""
 
 
 class Parcels(NamedTuple):
-    """What stands in the frame, and the files whose descriptors go behind it."""
+    """The labels in the frame, and the segments whose descriptors travel behind it."""
 
     labels: list[Any]
-    files: list[File]
+    segments: list[Segment]
 
     @property
     def descriptors(self) -> list[int]:
-        return [file.descriptor for file in self.files]
+        return [segment.descriptor for segment in self.segments]
 
 
 def is_inline(content: Any) -> bool:
     return isinstance(content, Packed) and len(content.data) <= INLINE_BYTES
 
 
-def wrap(contents: Iterable[Any]) -> Parcels:
-    """Make settled values or files ready to travel."""
-    parcels = Parcels([], [])
-    for content in contents:
+def compact(content: Any) -> Any:
+    """Turn a small Arrow or numpy value into `Packed`, which needs no descriptor."""
+    if isinstance(content, Packed | File) or content.nbytes > INLINE_BYTES:
+        return content
+    packed = storage.pack_whole(content)
+    return packed if is_inline(packed) else content
+
+
+def wrap(values: Sequence[Any]) -> Parcels:
+    """Prepare settled values or files for a message."""
+    if not values:
+        return Parcels([], [])
+    contents = [compact(value) for value in values]
+    left = MAX_INLINE_BYTES
+    for position, content in enumerate(contents):
         if is_inline(content):
-            parcels.labels.append(content.data)
+            left -= len(content.data)
+            contents[position] = content.data if left >= 0 else content
+    if all(type(content) is bytes for content in contents):
+        return Parcels(contents, [])
+    into_files(contents)
+    parcels, index_of = Parcels([], []), dict[Segment, int]()
+    for content in contents:
+        if isinstance(content, bytes):
+            parcels.labels.append(content)
             continue
-        file = content if isinstance(content, File) else storage.in_shared_memory(content)
-        parcels.labels.append((file.num_bytes, file.is_packed, file.on_disk))
-        parcels.files.append(file)
+        segment = content.segment
+        if segment not in index_of:
+            index_of[segment] = len(parcels.segments)
+            parcels.segments.append(segment)
+        where = (index_of[segment], content.start, content.num_bytes)
+        parcels.labels.append((*where, content.is_packed, segment.on_disk))
     return parcels
 
 
-def unwrap(labels: Iterable[Any], descriptors: Sequence[int]) -> list[Packed | File]:
-    """What `wrap` was given, on the other side."""
-    rest = iter(descriptors)
+def into_files(contents: list[Any]) -> None:
+    """Replace settled values by files in shared memory, in as few segments as is sensible."""
+    loose = [i for i, content in enumerate(contents) if not isinstance(content, File | bytes)]
+    min_bytes = sum(storage.size_in_memory(contents[i]) for i in loose) / segments.max_in_message()
+    shelf = Shelf()
+    for i in loose:
+        contents[i] = storage.into_file(contents[i], shelf.segment(min_bytes))
+
+
+def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[Packed | File]:
+    """Return what `wrap` was given, on the other side."""
+    if not descriptors:
+        return [Packed(label) for label in labels]
+    ends = [0] * len(descriptors)
+    on_disk = [False] * len(descriptors)
+    for label in labels:
+        if not isinstance(label, bytes):
+            index, start, num_bytes, _, is_on_disk = label
+            ends[index] = max(ends[index], start + num_bytes)
+            on_disk[index] = is_on_disk
+    received = [
+        Segment(descriptor, num_bytes=ends[index], on_disk=on_disk[index])
+        for index, descriptor in enumerate(descriptors)
+    ]
     contents: list[Packed | File] = []
     for label in labels:
         if isinstance(label, bytes):
             contents.append(Packed(label))
         else:
-            num_bytes, is_packed, on_disk = label
-            contents.append(
-                File(next(rest), num_bytes=num_bytes, is_packed=is_packed, on_disk=on_disk)
-            )
+            index, start, num_bytes, is_packed, _ = label
+            contents.append(File(received[index], start, num_bytes, is_packed=is_packed))
     return contents
 
 

@@ -7,11 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from talka.engine import wire
+from talka.engine.descriptors import limit_explained
 from talka.engine.lifeline import end_group
 
+_KEEPER_S = 15.0  # that a keeper may take to kill what is below it
 _ENDING_S = 2.0  # that a process may take to end after it closed its channel
 _MAX_FUNCTIONS = 1000  # that a worker remembers before it forgets all and starts again
 
@@ -73,16 +76,30 @@ class Peer:
 
 
 class Child(Peer):
-    """A process that we started."""
+    """A process that we started: a module's `main` under a keeper, which ends it when we end.
+
+    Our child is the keeper; it kills all processes below it before it ends, as the worker did.
+    """
 
     def __init__(
-        self, module: str, *, output: int | None = None, environment: dict[str, str] | None = None
+        self,
+        module: str,
+        *,
+        output: int | None = None,
+        environment: dict[str, str] | None = None,
+        under: Sequence[str] = ("talka.engine.keeper",),
+    ) -> None:
+        with limit_explained():
+            self._start([*under, module], output, environment)
+
+    def _start(
+        self, modules: list[str], output: int | None, environment: dict[str, str] | None
     ) -> None:
         channel, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as if_it_fails:
             if_it_fails.enter_context(channel)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-m", *modules, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -90,14 +107,26 @@ class Child(Peer):
                 env=environment,
                 start_new_session=True,  # Ctrl+C reaches the driver alone, which then ends us
             )
+            super().__init__(channel, self._process.pid, os.pidfd_open(self._process.pid))
             if_it_fails.pop_all()
-        super().__init__(channel, self._process.pid, os.pidfd_open(self._process.pid))
 
     def exit_code(self, timeout_s: float | None) -> int | None:
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:  # it closed its channel but lives
             return None
+
+    def ask_to_end(self) -> None:
+        """Have the keeper kill all processes below it, and end."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self) -> None:
+        self.ask_to_end()
+        if self.exit_code(_KEEPER_S) is None:
+            end_group(self.pid)
+            self._process.wait()
+        self._close()
 
     def wait(self) -> None:
         """Wait until it has ended by itself."""
@@ -111,6 +140,8 @@ class WorkerProcess(Child):
     def __init__(self) -> None:
         super().__init__("talka.engine.worker_main")
         self._known: set[int] = set()
+        self.is_awaited = False
+        """Whether a task was sent and its reply has not arrived, or not in full."""
         self.send({"path": sys.path})
 
     def run(
@@ -128,9 +159,11 @@ class WorkerProcess(Child):
         is_new = function_id not in self._known
         self._known.add(function_id)
         known = {"function_id": function_id, "forget": forget}
+        self.is_awaited = True
         self.send({**frame, **known, "function": function if is_new else None}, descriptors)
         reply: dict[str, Any]
         reply, files = self.receive()
+        self.is_awaited = False
         return reply, files
 
 

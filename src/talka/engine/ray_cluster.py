@@ -12,6 +12,7 @@ from typing import Any
 
 from talka.engine.processes import Child, WorkerDied
 from talka.errors import ClusterError
+from talka.machine import num_cores
 
 # Ray listens beyond loopback whatever address it is given, so a Ray of our own needs a key. Ray
 # looks for it once, when it is imported. A cluster without keys does not mind being sent one.
@@ -101,9 +102,9 @@ def _check_reachable(address: str) -> None:
 
 
 def _start_local() -> tuple[Child, str]:
-    child = Child("talka.engine.ray_local")
+    child = Child("talka.engine.ray_local", under=())  # it keeps Ray's processes itself
     try:
-        child.send({"num_cpus": os.cpu_count() or 1})
+        child.send({"num_cpus": num_cores()})
         answer, _ = child.receive()
     except WorkerDied as death:
         raise ClusterError("this machine", f"it did not start ({death})", "See above.") from death

@@ -18,8 +18,8 @@ from ray.util.scheduling_strategies import (
 )
 
 from talka.engine import storage
-from talka.engine.calls import Caught, Problem, explain
-from talka.engine.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit, join_store, open_store
+from talka.engine.calls import Caught, Problem, apply, explain
+from talka.engine.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit
 from talka.engine.ray_task import stored_form, value_of
 from talka.engine.shipping import ship, unship
 from talka.errors import ClusterError, GangError
@@ -69,7 +69,7 @@ class _Rank:
             worker = GangWorker(
                 self._rank, self._size, events, Path(os.readlink("/proc/self/fd/1"))
             )
-            return stored_form(storage.settle(function(worker, *args)))
+            return stored_form(storage.settle(apply(function, (worker, *args))))
         assert caught.error is not None
         return explain(caught.error, function, ())
 
@@ -173,6 +173,28 @@ def _read_tail(path: str) -> str:
     except OSError as error:
         return f"({path}: {error.strerror})"
     return data[-TAIL_BYTES:].decode(errors="replace")
+
+
+def open_store(address: str, size: int) -> Any:
+    """The store where ranks meet, on this address alone: left to itself it listens everywhere."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
+    listener = socket.create_server((address, 0))
+    port = listener.getsockname()[1]
+    return TCPStore(
+        address,
+        port,
+        size,
+        is_master=True,
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
+
+
+def join_store(address: str, port: int, size: int) -> Any:
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
+    return TCPStore(address, port, size, is_master=False)
 
 
 def interface_of(address: str) -> str:

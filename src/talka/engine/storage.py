@@ -1,28 +1,34 @@
 """The one storage form: Arrow and numpy as Arrow IPC files, plain values as msgpack.
 
-A file has no name: it is anonymous shared memory (memfd), or an unlinked file on disk. So nothing
-is left behind however the process ends, it fits no `/dev/shm` limit, and other processes of the
-job read it through its descriptor without a copy.
+These files stand in segments (`segments.py`), which have no name and which other processes of the
+job map without a copy.
 """
 
 import ast
+import functools
 import json
-import mmap
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgpack
 import numpy as np
 import pyarrow as pa
 
-from talka.errors import NotStorableError
-from talka.files import unnamed_file
+from talka.engine.segments import Segment
+from talka.errors import NotStorableError, PayloadError
+from talka.guard import Caught
 
 _KIND: Final = b"talka"  # the key in the schema's metadata that says what the file holds
-_OPTIONS: Final = pa.ipc.IpcWriteOptions(unify_dictionaries=True)
-_TUPLE, _SCALAR = 1, 2  # msgpack extension types
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(
+    unify_dictionaries=True,
+    allow_64bit=True,  # a numpy array is one column of bytes, perhaps of more than 2 GiB
+)
+_TUPLE, _SCALAR, _WHOLE = 1, 2, 3  # msgpack extension types
+MAX_DEPTH = 128
+"""Levels of lists, tuples and dicts within one another that a plain value may have."""
+_CHECKED_TUPLES = 8
+_CONTAINERS = (list, tuple, dict)
+_MAX_FOREIGN_DEPTH: Final = 32
 _ARROW = (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)
 
 
@@ -33,26 +39,27 @@ class Packed(NamedTuple):
 
 
 class File:
-    """An unnamed file with a value in storage form; closed when nobody refers to it."""
+    """A value in storage form, in a segment."""
 
-    __slots__ = ("descriptor", "is_packed", "num_bytes", "on_disk")
+    __slots__ = ("is_packed", "num_bytes", "segment", "start")
 
-    def __init__(self, descriptor: int, *, num_bytes: int, is_packed: bool, on_disk: bool) -> None:
-        self.descriptor, self.num_bytes = descriptor, num_bytes
-        self.is_packed, self.on_disk = is_packed, on_disk
+    def __init__(self, segment: Segment, start: int, num_bytes: int, *, is_packed: bool) -> None:
+        self.segment, self.start = segment, start
+        self.num_bytes, self.is_packed = num_bytes, is_packed
 
-    def __del__(self) -> None:
-        os.close(self.descriptor)
+    @property
+    def on_disk(self) -> bool:
+        return self.segment.on_disk
 
     def buffer(self) -> pa.Buffer:
-        """The file's bytes, mapped, not read; the mapping outlives the descriptor."""
-        if self.num_bytes == 0:
-            return pa.py_buffer(b"")
-        return pa.py_buffer(mmap.mmap(self.descriptor, self.num_bytes, prot=mmap.PROT_READ))
+        """Return the file's bytes, mapped, not read; the mapping outlives the descriptor."""
+        return self.segment.buffer(self.start, self.num_bytes)
 
 
 def size_in_memory(value: Any) -> int:
-    """Bytes that an Arrow or numpy value keeps alive."""
+    """Return the bytes that a settled value keeps alive."""
+    if isinstance(value, Packed):
+        return len(value.data)
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     return int(value.get_total_buffer_size())
@@ -78,14 +85,55 @@ def settle(value: Any) -> Any:
 
 def pack(value: Any) -> Packed:
     """A plain value as msgpack; tuples stay tuples and numpy scalars numpy scalars."""
+    return Packed(_packed(value, num_tuples=0))
+
+
+def _packed(value: Any, num_tuples: int) -> bytes:
+    """Encode a value that stands inside of `num_tuples` tuples."""
+    pack_other = functools.partial(_pack_other, num_tuples=num_tuples)
     try:
-        return Packed(msgpack.packb(value, default=_pack_other, strict_types=True))
+        data: bytes = msgpack.packb(value, default=pack_other, strict_types=True)
     except (OverflowError, ValueError, RecursionError) as error:
         raise NotStorableError(f"{_what(value)} ({error})") from error
+    return data
+
+
+def _is_shallow(value: Any) -> bool:
+    """Whether a value has at most `MAX_DEPTH` levels; one that holds itself has not."""
+    level = {id(value): value}
+    for _ in range(MAX_DEPTH):
+        inner: dict[int, Any] = {}
+        for container in level.values():
+            parts = container
+            if isinstance(container, dict):
+                parts = (*container, *container.values())
+            inner.update((id(part), part) for part in parts if isinstance(part, _CONTAINERS))
+        if not inner:
+            return True
+        level = inner
+    return False
+
+
+def pack_whole(value: Any) -> Packed:
+    """Return an Arrow or numpy value as msgpack, for small ones that travel inside a frame."""
+    return Packed(msgpack.packb(msgpack.ExtType(_WHOLE, to_buffer(value).to_pybytes())))
 
 
 def unpack(packed: Packed) -> Any:
     return msgpack.unpackb(packed.data, ext_hook=_unpack_other, strict_map_key=False)
+
+
+def _unpack_inner(code: int, data: bytes) -> Any:
+    """Decode what stands inside of a tuple. An `Unpacker` is slower than `unpackb`, but needs
+    little of the stack; `unpackb` takes 40 kB per level.
+    """
+    if code != _TUPLE:
+        return _unpack_other(code, data)
+    unpacker = msgpack.Unpacker(
+        ext_hook=_unpack_inner, strict_map_key=False, max_buffer_size=len(data), read_size=1
+    )
+    unpacker.feed(data)
+    return tuple(unpacker.unpack())
 
 
 def write(value: Any, sink: Any) -> None:
@@ -115,44 +163,60 @@ def from_buffer(data: Any) -> Any:
     return read(pa.py_buffer(data))
 
 
+def from_foreign(data: Any, *, is_packed: bool) -> Any:
+    """Return a value that this job did not write itself: from a file, or from another rank.
+
+    All of it is checked before anything in it is used; PayloadError where it is not valid.
+    """
+    try:
+        if is_packed:
+            return _unpack_foreign(bytes(data), 0)
+        buffer = pa.py_buffer(data)
+        pa.ipc.open_file(buffer).read_all().validate(full=True)
+        return read(buffer)
+    except Exception as error:  # whatever these parsers raise
+        raise PayloadError(f"cannot be read: {str(error) or type(error).__name__}") from error
+
+
+def _unpack_foreign(data: bytes, depth: int) -> Any:
+    """Unpack a plain value without arrays, nested so deep that no stack overflows."""
+    if depth > _MAX_FOREIGN_DEPTH:
+        raise ValueError("it is nested too deep")
+
+    def unpack_other(code: int, inner: bytes) -> Any:
+        if code == _TUPLE:
+            return tuple(_unpack_foreign(inner, depth + 1))
+        if code == _SCALAR:
+            return _unpack_other(code, inner)
+        raise ValueError(f"it holds a value of unknown kind {code}")
+
+    return msgpack.unpackb(data, ext_hook=unpack_other, strict_map_key=False)
+
+
 def read_file(file: File) -> Any:
     """The value in a file: Arrow and numpy mapped without a copy, plain values unpacked."""
     buffer = file.buffer()
     return unpack(Packed(buffer.to_pybytes())) if file.is_packed else read(buffer)
 
 
-def in_shared_memory(value: Any) -> File:
-    """Write an Arrow, numpy or packed value once, for every process of the job to map."""
-    return _into(os.memfd_create("talka"), value, on_disk=False)
+def in_memory(file: File) -> Any:
+    """Copy a file into memory of this process, as a settled value that needs no descriptor."""
+    data = file.buffer().to_pybytes()
+    return Packed(data) if file.is_packed else read(pa.py_buffer(data))
 
 
-def on_disk(value: Any, folder: Path) -> File:
-    """Write to an unnamed file in `folder`; OSError when the disk is full."""
-    return _into(unnamed_file(folder), value, on_disk=True)
-
-
-def moved_to_disk(file: File, folder: Path) -> File:
-    """A copy on disk of a file in shared memory."""
-    copy = File(unnamed_file(folder), num_bytes=0, is_packed=file.is_packed, on_disk=True)
-    while copy.num_bytes < file.num_bytes:
-        left = file.num_bytes - copy.num_bytes
-        copy.num_bytes += os.sendfile(copy.descriptor, file.descriptor, copy.num_bytes, left)
-    return copy
-
-
-def _into(descriptor: int, value: Any, *, on_disk: bool) -> File:
-    is_packed = isinstance(value, Packed)
-    file = File(descriptor, num_bytes=0, is_packed=is_packed, on_disk=on_disk)  # owns it from here
-    with open(descriptor, "wb", buffering=0, closefd=False) as raw:
-        if isinstance(value, Packed):
-            view = memoryview(value.data)
-            while view:
-                view = view[raw.write(view) :]
+def into_file(content: Any, segment: Segment) -> File:
+    """Append a settled value or a file to a segment; OSError when the disk is full."""
+    with segment.appending() as sink:
+        if isinstance(content, Packed):
+            sink.write(content.data)
+        elif isinstance(content, File):
+            sink.write(content.buffer())
         else:
-            with pa.PythonFile(raw, "w") as sink:
-                write(value, sink)
-    file.num_bytes = os.fstat(descriptor).st_size
-    return file
+            with pa.PythonFile(sink, "w") as stream:
+                write(content, stream)
+    is_packed = content.is_packed if isinstance(content, File) else isinstance(content, Packed)
+    return File(segment, sink.start, sink.tell(), is_packed=is_packed)
 
 
 def _as_table(value: Any) -> pa.Table:
@@ -213,9 +277,14 @@ def _dtype(text: str) -> np.dtype[Any]:
     return np.lib.format.descr_to_dtype(ast.literal_eval(text))
 
 
-def _pack_other(value: Any) -> msgpack.ExtType:
+def _pack_other(value: Any, num_tuples: int) -> msgpack.ExtType:
     if type(value) is tuple:
-        return msgpack.ExtType(_TUPLE, pack(list(value)).data)
+        # Each tuple is a call of msgpack within one, and a stack overflows without an error. The
+        # depth is checked only where there are several: it takes as long as packing.
+        if num_tuples == _CHECKED_TUPLES and not _is_shallow(value):
+            problem = f"nested more than {MAX_DEPTH} levels deep"
+            raise NotStorableError(f"{_what(value)} ({problem})")
+        return msgpack.ExtType(_TUPLE, _packed(list(value), num_tuples + 1))
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         if value.dtype.hasobject:
             raise NotStorableError(f"a numpy array of {value.dtype}")
@@ -226,7 +295,9 @@ def _pack_other(value: Any) -> msgpack.ExtType:
 
 def _unpack_other(code: int, data: bytes) -> Any:
     if code == _TUPLE:
-        return tuple(unpack(Packed(data)))
+        return tuple(msgpack.unpackb(data, ext_hook=_unpack_inner, strict_map_key=False))
+    if code == _WHOLE:
+        return from_buffer(data)
     text, raw = msgpack.unpackb(data)
     dtype = _dtype(text)
     return np.frombuffer(raw, dtype)[0] if dtype.itemsize else np.zeros(1, dtype)[0]
@@ -252,5 +323,8 @@ def describe(value: Any) -> str:
         return f"Arrow array of {len(value)} {value.type}"
     if isinstance(value, np.ndarray):
         return f"numpy array {value.dtype} {list(value.shape)}"
-    text = repr(value)
+    with Caught() as caught:
+        text = repr(value)
+    if caught.error is not None:
+        return _what(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -3,16 +3,18 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from talka.engine import parcels, storage
+from talka.engine import parcels, segments, storage
 from talka.engine.lineage import OutputId
+from talka.engine.segments import Shelf
 from talka.engine.storage import File, Packed
-from talka.errors import StorageFullError
+from talka.errors import DescriptorLimitError, StorageFullError
 from talka.units import format_bytes
 
+_SPILL_SEGMENTS = 16  # a segment on disk takes values until it has this part of all that is there
 _ENTRY_BYTES = 200  # what the bookkeeping of an output takes, so that many tiny ones count too
 
 
@@ -32,6 +34,7 @@ class Store:
 
     A value that only threads of this process use is never written at all; it becomes a file in
     shared memory when a worker process first needs it, or a file on disk when memory is short.
+    When files in shared memory take too many descriptors, the oldest become values again.
     """
 
     def __init__(
@@ -43,6 +46,10 @@ class Store:
         self._entries: OrderedDict[OutputId, _Entry] = OrderedDict()
         self._lock = threading.Lock()
         self._used_bytes = 0
+        self._shared: dict[OutputId, _Entry] = {}  # files in shared memory, oldest first
+        self._spilled = Shelf(spill_dir)
+        self._spilled_bytes = 0
+        self._spill_lock = threading.Lock()
 
     @property
     def used_bytes(self) -> int:
@@ -51,12 +58,7 @@ class Store:
 
     def put(self, output: OutputId, content: Any) -> int:
         """Keep a settled value or a file; gives its size. May move older outputs to disk first."""
-        if isinstance(content, Packed):
-            num_bytes = len(content.data)
-        elif isinstance(content, File):
-            num_bytes = content.num_bytes
-        else:
-            num_bytes = storage.size_in_memory(content)
+        num_bytes = _size(content)
         entry = _Entry(content, num_bytes + _ENTRY_BYTES)
         with self._lock:
             before = self._entries.get(output)
@@ -64,8 +66,11 @@ class Store:
                 return num_bytes
             self._entries[output] = entry
             self._used_bytes += entry.num_bytes
+            if isinstance(content, File):
+                self._shared[output] = entry
         if self._used_bytes > self.memory_bytes:
             self._make_room(output)
+        self._bound_descriptors()
         return num_bytes
 
     def get(self, output: OutputId) -> Any:
@@ -73,28 +78,49 @@ class Store:
         content = self._touch(output).content
         return parcels.value_of(content) if isinstance(content, Packed | File) else content
 
-    def share(self, output: OutputId) -> Packed | File:
-        """The value in a form that another process can read. KeyError when it is not here."""
-        entry = self._touch(output)
+    def share(self, outputs: Sequence[OutputId]) -> list[Packed | File | None]:
+        """Return values in a form that another process can read; None for each that is not here."""
+        if not outputs:
+            return []
+        entries = [self._find(output) for output in outputs]
+        contents = [None if entry is None else entry.content for entry in entries]
+        total = sum(_size(c) for c in contents if c is not None and not isinstance(c, File))
+        shelf, min_bytes = Shelf(), total / segments.max_in_message()
+        shared: list[Packed | File | None] = []
+        for output, entry in zip(outputs, entries, strict=True):
+            shared.append(None if entry is None else self._share(output, entry, shelf, min_bytes))
+        self._bound_descriptors()
+        return shared
+
+    def _share(
+        self, output: OutputId, entry: _Entry, shelf: Shelf, min_bytes: float
+    ) -> Packed | File:
         content = entry.content
         if isinstance(content, File) or parcels.is_inline(content):
             return content  # type: ignore[no-any-return]
         with entry.lock:
-            if not isinstance(entry.content, File):
-                self._replace(entry, storage.in_shared_memory(entry.content))
-            return entry.content  # type: ignore[no-any-return]
+            content = parcels.compact(entry.content)
+            if not isinstance(content, File) and not parcels.is_inline(content):
+                content = storage.into_file(content, shelf.segment(min_bytes))
+            if content is not entry.content:
+                self._replace(output, entry, content)
+            return content  # type: ignore[no-any-return]
 
     def discard(self, output: OutputId) -> None:
         with self._lock:
             entry = self._entries.pop(output, None)
             if entry is not None:
+                self._shared.pop(output, None)
                 self._used_bytes -= entry.num_bytes
+                self._spilled_bytes -= _on_disk_bytes(entry.content)
                 entry.num_bytes = 0
 
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._used_bytes = 0
+            self._shared.clear()
+            self._used_bytes = self._spilled_bytes = 0
+            self._spilled = Shelf(self._spill_dir)
 
     def _touch(self, output: OutputId) -> _Entry:
         with self._lock:
@@ -102,41 +128,81 @@ class Store:
             self._entries.move_to_end(output)
             return entry
 
-    def _replace(self, entry: _Entry, file: File) -> None:
+    def _find(self, output: OutputId) -> _Entry | None:
+        try:
+            return self._touch(output)
+        except KeyError:
+            return None
+
+    def _replace(self, output: OutputId, entry: _Entry, content: Any) -> None:
         with self._lock:
-            entry.content = file
-            if entry.num_bytes:  # else it was discarded meanwhile
-                self._used_bytes -= entry.num_bytes
-                entry.num_bytes = _ENTRY_BYTES + (0 if file.on_disk else file.num_bytes)
-                self._used_bytes += entry.num_bytes
+            before, entry.content = entry.content, content
+            if entry.num_bytes == 0:  # it was discarded meanwhile
+                return
+            on_disk_bytes = _on_disk_bytes(content)
+            self._used_bytes -= entry.num_bytes
+            entry.num_bytes = _ENTRY_BYTES + (0 if on_disk_bytes else _size(content))
+            self._used_bytes += entry.num_bytes
+            self._spilled_bytes += on_disk_bytes - _on_disk_bytes(before)
+            if isinstance(content, File) and not on_disk_bytes:
+                self._shared[output] = entry
+            else:
+                self._shared.pop(output, None)
+
+    def _bound_descriptors(self) -> None:
+        """Copy the oldest files in shared memory into memory of our own if too many are open."""
+        if segments.num_open() <= segments.MIN_OPEN:
+            return  # as it is for most tasks, without asking the system for its limit
+        most = segments.max_open()
+        if segments.num_open() <= most:
+            return
+        with self._lock:
+            oldest = list(self._shared.items())
+        for output, entry in oldest:
+            if segments.num_open() <= most // 2:
+                return
+            with entry.lock:
+                if isinstance(entry.content, File) and not entry.content.on_disk:
+                    self._replace(output, entry, storage.in_memory(entry.content))
 
     def _make_room(self, newest: OutputId) -> None:
         """Move the least recently used outputs to disk, the newest last."""
         with self._lock:
-            entries = [e for e in self._entries.values() if e.num_bytes > 2 * _ENTRY_BYTES]
+            entries = [e for e in self._entries.items() if e[1].num_bytes > 2 * _ENTRY_BYTES]
         problem = ""
-        for entry in entries:
+        for output, entry in entries:
             if self._used_bytes <= self.memory_bytes:
                 return
             try:
-                self._spill(entry)
+                self._spill(output, entry)
             except OSError as error:
                 problem = error.strerror or str(error)
                 break
+            except DescriptorLimitError:
+                self.discard(newest)
+                raise
         if problem:  # raised out here: the frames of the first error would keep outputs alive
             self.discard(newest)
             budget = format_bytes(self.memory_bytes)
             raise StorageFullError(str(self._spill_dir), problem, budget)
 
-    def _spill(self, entry: _Entry) -> None:
+    def _spill(self, output: OutputId, entry: _Entry) -> None:
         start = time.perf_counter()
         with entry.lock:
             content = entry.content
             if entry.num_bytes == 0 or (isinstance(content, File) and content.on_disk):
                 return
-            if isinstance(content, File):
-                file = storage.moved_to_disk(content, self._spill_dir)
-            else:
-                file = storage.on_disk(content, self._spill_dir)
-            self._replace(entry, file)
+            with self._spill_lock:
+                # Segments that grow with what is on disk: however much, there are few of them.
+                segment = self._spilled.segment(self._spilled_bytes / _SPILL_SEGMENTS)
+            file = storage.into_file(content, segment)
+            self._replace(output, entry, file)
         self._on_spill(file.num_bytes, time.perf_counter() - start)
+
+
+def _size(content: Any) -> int:
+    return content.num_bytes if isinstance(content, File) else storage.size_in_memory(content)
+
+
+def _on_disk_bytes(content: Any) -> int:
+    return content.num_bytes if isinstance(content, File) and content.on_disk else 0

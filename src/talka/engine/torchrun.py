@@ -55,7 +55,5 @@ def _gathered(value: Any, size: int) -> list[Any]:
     results = []
     for each, (length, is_packed) in zip(received, all_described, strict=True):
         raw = each[: int(length)].numpy()
-        results.append(
-            storage.unpack(Packed(raw.tobytes())) if is_packed else storage.from_buffer(raw)
-        )
+        results.append(storage.from_foreign(raw, is_packed=bool(is_packed)))
     return results

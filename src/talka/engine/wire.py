@@ -5,13 +5,19 @@ memory is taken.
 """
 
 import array
+import errno
+import os
 import socket
 import struct
 from typing import Any
 
 import msgpack
 
-MAX_FRAME_BYTES = 512 * 1024 * 1024
+from talka.engine.descriptors import limit_explained
+from talka.errors import InvalidValueError
+
+# A function and its constants may take 256 MB each, values inside a frame 16 MB.
+MAX_FRAME_BYTES = 1024 * 1024 * 1024
 _HEADER = struct.Struct("!QI")  # bytes of the value, number of descriptors
 _DESCRIPTORS_AT_ONCE = 250  # the kernel takes at most 253
 
@@ -19,7 +25,9 @@ _DESCRIPTORS_AT_ONCE = 250  # the kernel takes at most 253
 def send(channel: socket.socket, value: Any, descriptors: list[int] | None = None) -> None:
     """Send one frame; blocks until the kernel has it all."""
     data = msgpack.packb(value)
-    assert len(data) <= MAX_FRAME_BYTES, "senders bound what they put into a frame"
+    if len(data) > MAX_FRAME_BYTES:
+        allowed = f"at most {MAX_FRAME_BYTES}: pass large values as inputs, not inside a function"
+        raise InvalidValueError("the size of a message in bytes", len(data), allowed)
     descriptors = descriptors or []
     channel.sendall(_HEADER.pack(len(data), len(descriptors)) + data)
     for start in range(0, len(descriptors), _DESCRIPTORS_AT_ONCE):
@@ -33,8 +41,13 @@ def receive(channel: socket.socket) -> tuple[Any, list[int]]:
         raise EOFError(f"a frame of {num_bytes} bytes is no frame of ours")
     value = msgpack.unpackb(_receive_exactly(channel, num_bytes), strict_map_key=False)
     descriptors: list[int] = []
-    while len(descriptors) < num_descriptors:
+    for _ in range(0, num_descriptors, _DESCRIPTORS_AT_ONCE):
         descriptors += _receive_descriptors(channel)
+    if len(descriptors) < num_descriptors:  # the kernel drops those beyond the limit
+        for descriptor in descriptors:
+            os.close(descriptor)
+        with limit_explained():
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     return value, descriptors
 
 

@@ -1,9 +1,8 @@
-"""A worker process of the embedded engine: `python -m talka.engine.worker_main CHANNEL DRIVER`.
+"""A worker process of the embedded engine, which `keeper.py` forks.
 
 frame with a task -> map its inputs -> call the function -> outputs: inline or in shared memory
 """
 
-import os
 import socket
 import sys
 import time
@@ -11,21 +10,26 @@ from typing import Any
 
 from talka.engine import parcels, wire
 from talka.engine.calls import Caught, Problem, call, explain
-from talka.engine.lifeline import end_with_driver
 from talka.engine.parcels import Parcels
 from talka.engine.shipping import unship
+from talka.errors import DescriptorLimitError
 
 
 def main() -> None:
-    channel = open_channel()
+    channel = socket.socket(fileno=int(sys.argv[1]))
     functions: dict[int, Any] = {}
     try:
         hello, _ = wire.receive(channel)
         sys.path[:] = hello["path"]
         while True:
-            frame, descriptors = wire.receive(channel)
             start_s = time.time()
-            outcome = _run(frame, descriptors, functions)
+            outcome: Parcels | Problem
+            try:
+                frame, descriptors = wire.receive(channel)
+                start_s = time.time()
+                outcome = _run(frame, descriptors, functions)
+            except DescriptorLimitError as error:  # all of the frame was read: the next can follow
+                outcome = explain(error, None, ())
             reply = {"start_s": start_s, "end_s": time.time()}
             if isinstance(outcome, Problem):
                 wire.send(channel, {**reply, "problem": list(outcome)})
@@ -34,14 +38,6 @@ def main() -> None:
             del outcome  # its files belong to the driver now
     except (EOFError, ConnectionError):
         return  # the driver closed the engine
-
-
-def open_channel() -> socket.socket:
-    """The socket to the driver; from here on this process ends when the driver does."""
-    descriptor, driver = int(sys.argv[1]), int(sys.argv[2])
-    end_with_driver(driver)
-    os.set_inheritable(descriptor, False)
-    return socket.socket(fileno=descriptor)
 
 
 def _run(
@@ -64,7 +60,3 @@ def _run(
         return outputs if isinstance(outputs, Problem) else parcels.wrap(outputs)
     assert caught.error is not None
     return explain(caught.error, function, arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,153 @@
+"""Unnamed files that hold values: many values behind one descriptor, mapped without a copy.
+
+A segment is anonymous shared memory (memfd) or an unlinked file on disk. It has no name, so nothing
+is left behind however the process ends, and no `/dev/shm` limit applies; other processes of the job
+read it through its descriptor. Descriptors are scarce (often 1,024 per process), so small values
+share a segment, a mapping holds none, and `max_open` bounds how many the store keeps.
+"""
+
+import contextlib
+import ctypes
+import mmap
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from talka.engine.descriptors import descriptor_limit, limit_explained
+from talka.files import unnamed_file
+
+# A value of this size gets a segment of its own, so that its memory is freed when it is released.
+MIN_SEGMENT_BYTES = 1024 * 1024
+MIN_OPEN = 8
+"""Segments that a store may keep open however low the limit is."""
+_PAGE_BYTES: Final = mmap.ALLOCATIONGRANULARITY
+_open: set[int] = set()  # descriptors of all segments of this process
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def num_open() -> int:
+    """Return how many descriptors the segments of this process take now."""
+    return len(_open)
+
+
+def max_open() -> int:
+    """Return how many segments a store should keep open: a part of what the system allows."""
+    return max(MIN_OPEN, descriptor_limit() // 4)
+
+
+def max_in_message() -> int:
+    """Return how many new segments one message should have; the receiver needs as many."""
+    return min(128, max(4, descriptor_limit() // 8))
+
+
+class Segment:
+    """An unnamed file with values one after another; closed when nobody refers to it."""
+
+    def __init__(self, descriptor: int, *, num_bytes: int = 0, on_disk: bool) -> None:
+        self.descriptor, self.num_bytes, self.on_disk = descriptor, num_bytes, on_disk
+        self._lock = threading.Lock()
+        self._mapped: pa.Buffer | None = None
+        _open.add(descriptor)
+
+    @classmethod
+    def create(cls, folder: Path | None = None) -> "Segment":
+        """Make an empty one in shared memory, or on disk in `folder`."""
+        with limit_explained():
+            descriptor = os.memfd_create("talka") if folder is None else unnamed_file(folder)
+        return cls(descriptor, on_disk=folder is not None)
+
+    def __del__(self) -> None:
+        _open.discard(self.descriptor)  # before it is closed: the number is given out again
+        os.close(self.descriptor)
+
+    @contextlib.contextmanager
+    def appending(self) -> Iterator["Sink"]:
+        """Give a sink for one more value; it is part of the segment if the block ends well."""
+        with self._lock:
+            sink = Sink(self.descriptor, -(-self.num_bytes // _PAGE_BYTES) * _PAGE_BYTES)
+            yield sink
+            self.num_bytes = sink.start + sink.tell()
+
+    def buffer(self, start: int, num_bytes: int) -> pa.Buffer:
+        """Return a range of the file, mapped and read-only; it outlives the descriptor."""
+        if num_bytes == 0:
+            return pa.py_buffer(b"")
+        mapped = self._mapped
+        if mapped is None or mapped.size < start + num_bytes:  # it may have grown since
+            mapped = self._mapped = _Mapping(self.descriptor, self.num_bytes).buffer()
+        return mapped.slice(start, num_bytes)
+
+
+class Sink:
+    """A file object that writes behind what a segment holds, for `pyarrow.PythonFile`.
+
+    A plain file would do but for two things: pyarrow ignores how much a `write` wrote, which is
+    never more than 2 GiB, and takes positions as they count from the start of the file.
+    """
+
+    closed = False
+
+    def __init__(self, descriptor: int, start: int) -> None:
+        self.start = start
+        self._descriptor, self._num_written = descriptor, 0
+
+    def write(self, data: Any) -> int:
+        """Write all of it, or raise OSError."""
+        left = memoryview(data).cast("B")
+        num_bytes = len(left)
+        while left:
+            count = os.pwrite(self._descriptor, left, self.start + self._num_written)
+            self._num_written += count
+            left = left[count:]
+        return num_bytes
+
+    def tell(self) -> int:
+        return self._num_written
+
+    def flush(self) -> None:
+        """Do nothing: nothing is buffered."""
+
+    def close(self) -> None:
+        """Leave the segment open."""
+
+
+class Shelf:
+    """Puts values into few segments: the next one is made when the last is large enough."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._last: Segment | None = None
+
+    def segment(self, min_bytes: float) -> Segment:
+        """Return the segment for the next value: the last one, unless it has `min_bytes`."""
+        last = self._last
+        if last is None or last.num_bytes >= max(MIN_SEGMENT_BYTES, min_bytes):
+            last = self._last = Segment.create(self._folder)
+        return last
+
+
+class _Mapping:
+    """A mapped file. Python's own `mmap` would keep a second descriptor open."""
+
+    def __init__(self, descriptor: int, num_bytes: int) -> None:
+        self._num_bytes = num_bytes
+        address = _libc.mmap(None, num_bytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+        if address == ctypes.c_void_p(-1).value:
+            self._address = None
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        self._address = address
+
+    def buffer(self) -> pa.Buffer:
+        return pa.foreign_buffer(self._address, self._num_bytes, base=self)
+
+    def __del__(self, munmap: Any = _libc.munmap) -> None:
+        if self._address is not None:
+            munmap(self._address, self._num_bytes)

@@ -1,0 +1,40 @@
+"""Addresses that lead to no cluster, in a process that is connected to none."""
+
+import socket
+
+import pytest
+
+from talka.engine import OnRay
+from talka.errors import ClusterError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def disconnected():
+    """Tests that ran before in this process may have left a connection to their cluster."""
+    import ray
+
+    ray.shutdown()
+
+
+@pytest.mark.parametrize(
+    "address, problem",
+    [
+        ("nonsense", "this is no HOST:PORT"),
+        ("127.0.0.1:notaport", "this is no HOST:PORT"),
+        ("127.0.0.1:99999", "this is no HOST:PORT"),
+        ("no-such-host.invalid:6379", "nobody answers"),
+    ],
+)
+def test_an_address_that_is_wrong_is_said_at_once(address, problem):
+    with pytest.raises(ClusterError, match=problem) as caught:
+        OnRay(address)
+    assert "ray start --head" in str(caught.value)
+
+
+def test_a_port_where_nobody_listens_is_said_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ClusterError, match="nobody answers"):
+        OnRay(f"ray://127.0.0.1:{port}")
