@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
+from talka.compiled import compiled
 from talka.compress.bits import lanes
 from talka.compress.bits.checksum import checksum
-from talka.compress.bits.lanes import LANES, compiled, load, store
+from talka.compress.bits.lanes import LANES, load, store
 
 RNG = np.random.default_rng(0)
 FLOATS = RNG.standard_normal((2, LANES)).astype(np.float32)

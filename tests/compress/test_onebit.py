@@ -7,7 +7,7 @@ import torch
 from talka.compress import Payload, compressor, cut, layout_of
 from talka.compress.payload import HEADER, SECTION
 from talka.errors import PayloadError, SpecError
-from tests.compress.hostile import wrapped
+from tests.hostile.payloads import wrapped
 
 HEAD_BYTES = HEADER.size + SECTION.size
 

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+import torch
 
 from talka.exchange.conveyor import Conveyor
 from talka.exchange.meter import Meter
@@ -52,6 +53,32 @@ def test_an_error_belongs_to_its_own_future_and_the_next_go_on():
         bad.wait()
     assert good.wait() == "fine"
     conveyor.close()
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [(ArithmeticError("does not start"), ArithmeticError), (SystemExit(3), RuntimeError)],
+)
+def test_an_error_while_an_exchange_starts_reaches_its_future_and_the_next_go_on(raised, expected):
+    def broken():
+        raise raised
+
+    conveyor = Conveyor(Meter())
+    bad = conveyor.put(broken, lambda: None)
+    good = conveyor.put(lambda: steps([], "good"), lambda: "fine")
+    futures = torch.futures.collect_all([good, bad])
+    assert wait_for(futures), "the thread died with the first exchange"
+    with pytest.raises(expected, match=r"does not start|SystemExit\(3\)"):
+        bad.value()
+    assert good.value() == "fine"
+    conveyor.close()
+
+
+def wait_for(future, timeout_s=10):
+    """Whether a future is done in time; its own `wait` has no time limit."""
+    done = threading.Event()
+    future.add_done_callback(lambda _: done.set())
+    return done.wait(timeout_s)
 
 
 def test_what_is_under_way_is_finished_before_the_thread_ends():

@@ -6,8 +6,7 @@ import torch
 from talka.compress import layout_of
 from talka.engine import Embedded
 from talka.errors import SpecError, UnknownNameError
-from talka.exchange import EXCHANGES
-from talka.exchange.low_rank import LowRank
+from talka.exchange import EXCHANGES, open_exchange
 from talka.exchange.registry import COMPRESSED, powersgd_rank
 from tests.exchange.cells import BUCKETS, ONE_BUCKET, run_cells, vector
 from tests.exchange.twin import Twin
@@ -129,9 +128,15 @@ def test_a_powersgd_without_a_rank_is_refused(spec):
         powersgd_rank(spec)
 
 
-def test_all_exchanges_are_named_as_they_say():
-    assert all(kind.name == name for name, kind in EXCHANGES.items())
-    assert EXCHANGES["low-rank"] is LowRank
-    assert (
-        UnknownNameError("exchange", "two-fase", tuple(EXCHANGES)).__str__().count("two-phase") == 2
-    )
+def test_an_unknown_exchange_is_refused_with_the_nearest_name_and_all_names():
+    with pytest.raises(UnknownNameError) as caught:
+        open_exchange("onebit+ef", "two-fase")
+    assert "Did you mean 'two-phase'?" in str(caught.value)
+    assert all(name in str(caught.value) for name in EXCHANGES)
+
+
+def test_only_powersgd_goes_by_low_rank_and_it_by_nothing_else():
+    with pytest.raises(SpecError, match="powersgd:4"):
+        open_exchange("onebit+ef", "low-rank")
+    with pytest.raises(SpecError, match="an exchange of its own"):
+        open_exchange("powersgd:4", "ring")

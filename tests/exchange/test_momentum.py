@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.compress import layout_of
@@ -15,6 +15,7 @@ def gradient(step):
     return torch.randn(15, generator=torch.Generator().manual_seed(step))
 
 
+@settings(deadline=None)
 @given(st.floats(0, 0.99), st.integers(1, 14), st.integers(1, 6))
 def test_it_is_the_sum_of_all_gradients_each_forgotten_a_little_more(factor, place, num_steps):
     """Also where a vector comes in two parts, which need not be those of parameters."""
@@ -62,3 +63,10 @@ def test_the_mean_over_workers_stays_the_same():
     mean = sum(gradient(rank) for rank in range(3)) / 3
     torch.testing.assert_close(merged["worker/momentum/w"], mean[:12])
     torch.testing.assert_close(merged["worker/momentum/b"], mean[12:])
+
+
+def test_momentum_of_another_length_is_refused_by_name():
+    momentum = Momentum(0.9)
+    momentum.load_state({"worker/momentum/w": torch.zeros(7)})
+    with pytest.raises(InvalidValueError, match="length of 'w' is 12, but must be 7"):
+        momentum.enter(gradient(0), LAYOUT)

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+import numpy as np
 import pytest
 import torch.distributed as dist
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from talka.engine import Embedded
 from talka.errors import InvalidValueError
 from talka.exchange.probe import ProbeResult, probe, schedule
-from talka.lab import LabConfig, RunOptions, run_lab
+from talka.lab import Lab, LabConfig, RunOptions
 from talka.network import LOOPBACK, Link
 
 HOSTS = st.lists(st.integers(0, 9), min_size=1, max_size=20).map(sorted)
@@ -116,19 +117,25 @@ def test_all_ranks_get_the_same_result_also_of_a_part_of_them():
 @pytest.mark.alone
 @pytest.mark.usefixtures("lab_works")
 def test_the_probe_finds_the_rates_that_the_lab_set():
-    """Headers take 4.4%; the rest of the allowance is for a busy machine."""
-    shown = []
-    config = LabConfig(num_hosts=3, rate_bits_per_s=1e8, rate_of={2: 2e7})
+    """Headers take 4.4%. A busy machine makes a probe too low, never too high: the highest counts."""
+    fast, slow = 2e7, 5e6
+    expected = [[0, fast, slow], [fast, 0, slow], [slow, slow, 0]]
+    rates, link_rates, latencies_s = np.zeros((3, 3)), np.zeros(3), np.full((3, 3), np.inf)
     command = [sys.executable, "-m", "talka", "probe", "--format", "json"]
-    run_lab(config, command, RunOptions(show=shown.append, timeout_s=100))
-    said = json.loads(b"".join(shown))
-    assert said["hosts"] == [0, 1, 2]
-    for sender in range(3):
-        for receiver in range(3):
-            if sender != receiver:
-                expected = 2e7 if 2 in (sender, receiver) else 1e8
-                assert said["rate_bits_per_s"][sender][receiver] == pytest.approx(expected, rel=0.1)
-                assert 1e-6 < said["latency_s"][sender][receiver] < 0.05
-    assert [link["rate_bits_per_s"] for link in said["links"]] == pytest.approx(
-        [1e8, 1e8, 2e7], rel=0.1
-    )
+    with Lab(LabConfig(num_hosts=3, rate_bits_per_s=fast, rate_of={2: slow})) as lab:
+        for _ in range(4):
+            shown = []
+            lab.run(command, RunOptions(show=shown.append, timeout_s=100))
+            probed = json.loads(b"".join(shown))
+            assert probed["hosts"] == [0, 1, 2]
+            rates = np.maximum(rates, np.array(probed["rate_bits_per_s"], float))
+            link_rates = np.maximum(
+                link_rates, [link["rate_bits_per_s"] for link in probed["links"]]
+            )
+            latencies_s = np.minimum(latencies_s, np.array(probed["latency_s"], float))
+            if np.allclose(rates, expected, rtol=0.1):
+                break
+    np.testing.assert_allclose(rates, expected, rtol=0.1)
+    np.testing.assert_allclose(link_rates, [fast, fast, slow], rtol=0.1)
+    between = latencies_s[~np.eye(3, dtype=bool)]
+    assert ((between > 1e-6) & (between < 0.05)).all()

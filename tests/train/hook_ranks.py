@@ -216,18 +216,24 @@ def swapped_with_momentum(worker):
 
 
 def learning_rates(worker):
-    """Residuals before a step with a tenth of the rate, and how they entered it."""
-    ddp, optimizer, hook = started("onebit+ef", optimizer=None)
-    hook.close()
+    """A step without gradients of its own, at a tenth of the rate: only residuals travel.
+
+    Returns the residual of a parameter before it, the average that it applied, and the residual
+    after it.
+    """
     ddp = wrapped(Net(), bucket_cap_mb=0.005)
     optimizer = sgd(ddp.module)
     hook = talka.train.attach(ddp, "topk:0.01+ef", optimizer=optimizer)
     train(ddp, optimizer, worker.rank, 2)
-    before = [float(side["inner.weight"].norm()) for side in hook.exchange.residuals()]
+    [residuals] = hook.exchange.residuals()
+    before = residuals["inner.weight"].flatten().tolist()
     optimizer.param_groups[0]["lr"] /= 10
-    hook._rates.rescale(hook.exchange.residuals())
-    after = [float(side["inner.weight"].norm()) for side in hook.exchange.residuals()]
-    return [before, after]
+    optimizer.zero_grad()
+    [(x, _)] = batches(worker.rank, 1)
+    (0 * ddp(x)).sum().backward()
+    [residuals] = hook.exchange.residuals()
+    applied = ddp.module.inner.weight.grad.flatten().tolist()
+    return [before, applied, residuals["inner.weight"].flatten().tolist()]
 
 
 def adam(worker):
@@ -266,6 +272,76 @@ def without_ddp(worker):
     return [digest(ddp.module), digest(model)]
 
 
+class Branches(nn.Module):
+    """Two matrices; a step may use either, or both."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.left, self.right = nn.Linear(40, 30, bias=False), nn.Linear(40, 30, bias=False)
+
+    def forward(self, x, names):
+        return sum((getattr(self, name)(x) ** 2).mean() for name in names)
+
+
+BRANCHES = {"left": lambda model: model.left.weight, "right": lambda model: model.right.weight}
+USES = [  # by step: what rank 0 uses, and rank 1
+    (["left", "right"], ["left", "right"]),
+    (["left"], ["left"]),
+    (["left"], ["left", "right"]),
+    (["left"], ["left"]),
+    (["right"], ["left"]),
+    (["left"], ["left"]),
+]
+
+
+def unused_parameters(worker):
+    """By case: by parameter, the sums of what was applied, is still kept here, and was given."""
+    specs = ["topk:0.1+ef", "onebit+ef", "powersgd:2", "randomk:0.1+ef", "threshold:auto+ef"]
+    found = {spec: accounts(worker, spec) for spec in specs}
+    for exchange in ("two-phase", "global-topk", "hierarchical"):
+        found[exchange] = accounts(worker, "topk:0.1+ef", exchange)
+    for views in (False, True):
+        for none in (False, True):
+            case = f"gradients are views: {views}, become None: {none}"
+            found[case] = accounts(worker, "topk:0.1+ef", views=views, set_to_none=none)
+    found["static graph"] = accounts(worker, "topk:0.1+ef", uses=[USES[2]] * 4, is_static=True)
+    return found
+
+
+def accounts(
+    worker, spec, exchange=None, *, uses=USES, set_to_none=True, views=False, is_static=False
+):
+    model = Branches()
+    ddp = DistributedDataParallel(
+        model,
+        find_unused_parameters=not is_static,
+        static_graph=is_static,
+        gradient_as_bucket_view=views,
+    )
+    hook = talka.train.attach(ddp, spec, exchange)
+    applied, kept, given = ({name: torch.zeros(1200) for name in BRANCHES} for _ in range(3))
+    for step, used in enumerate(uses):
+        x = torch.randn(8, 40, generator=torch.Generator().manual_seed(10 * step + worker.rank))
+        for name in used[worker.rank]:
+            [gradient] = torch.autograd.grad(model(x, [name]), [BRANCHES[name](model)])
+            given[name] += gradient.flatten()
+        model.zero_grad(set_to_none=set_to_none)
+        ddp(x, used[worker.rank]).backward()
+        for name, parameter_of in BRANCHES.items():
+            if parameter_of(model).grad is not None:
+                applied[name] += parameter_of(model).grad.flatten()
+    for number, side in enumerate(hook.exchange.residuals()):
+        is_mean = number == 0 or exchange == "global-topk"
+        for name in BRANCHES:
+            kept[name] += side.get(f"{name}.weight", torch.zeros(1)) / (2 if is_mean else 1)
+    hook.close()
+    return {
+        name: [applied[name].tolist(), kept[name].tolist(), given[name].tolist()]
+        for name in BRANCHES
+    }
+
+
 def registered_by_a_trainer(worker):
     model = Net()
     hook = talka.train.Hook(model, "onebit+ef")  # before there is a DDP
@@ -290,8 +366,31 @@ def broken(worker):
     (loss * float("nan")).backward()
 
 
-def by_name(worker, names):
-    """Several of these, one after another: a gang takes seconds to start."""
+def mixed_saves(worker, folder):
+    """What loading says to files of two saves, on two disks and on one, and to a damaged file."""
+    first, second = Path(folder) / "first", Path(folder) / "second"
+    ddp, optimizer, hook = started("topk:0.05+ef", momentum=0.9)
+    for place in (first, second):
+        train(ddp, optimizer, worker.rank, 1)
+        hook.save(place)
+    before = {key: value.clone() for key, value in hook.exchange.state().items()}
+    own = f"rank-{worker.rank}.safetensors"
+    own_disk = Path(folder) / f"disk-{worker.rank}"
+    own_disk.mkdir()
+    (own_disk / own).write_bytes(((first, second)[worker.rank] / own).read_bytes())
+    said = [refusal(hook, own_disk)]
+    if worker.rank == 1:
+        (first / own).write_bytes((second / own).read_bytes())
+    said.append(refusal(hook, first))
+    if worker.rank == 1:
+        (second / own).write_bytes(b"rubbish")
+    said.append(refusal(hook, second))
+    after = hook.exchange.state()
+    return [said, all(torch.equal(before[key], after[key]) for key in before)]
+
+
+def by_name(worker, calls):
+    """Several of these, with their arguments, one after another: a gang takes seconds to start."""
     from tests.train import hook_ranks
 
-    return {name: getattr(hook_ranks, name)(worker) for name in names}
+    return {name: getattr(hook_ranks, name)(worker, *given) for name, given in calls.items()}

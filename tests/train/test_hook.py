@@ -21,14 +21,16 @@ def engine():
 
 
 @pytest.fixture(scope="module")
-def pair(engine):
+def pair(engine, tmp_path_factory):
     """What two ranks got in the tests that ask for it, by name."""
     names = [
         *("swapped", "swapped_with_momentum", "momentum_before_and_after", "learning_rates"),
-        *("adam", "without_ddp", "registered_by_a_trainer"),
+        *("adam", "without_ddp", "registered_by_a_trainer", "unused_parameters"),
     ]
-    outcomes = engine.gang(ranks.by_name, names, size=2)
-    return {name: [one[name] for one in outcomes] for name in names}
+    calls = {name: [] for name in names}
+    calls["mixed_saves"] = [str(tmp_path_factory.mktemp("saves"))]
+    outcomes = engine.gang(ranks.by_name, calls, size=2)
+    return {name: [one[name] for one in outcomes] for name in calls}
 
 
 def test_replicas_are_the_same_and_learn(engine):
@@ -87,6 +89,19 @@ def test_what_cannot_be_loaded_is_said(engine, tmp_path):
     assert SavedStateError("x", "y").exit_code == 1
 
 
+def test_either_all_ranks_load_or_none(pair):
+    first, second = pair["mixed_saves"]
+    on_two_disks = "mixes files of several saves (rank 0 has step 1, rank 1 has step 2)"
+    refused = "was refused on rank 1, whose error says why"
+    for (messages, is_unchanged), expected in (
+        (first, [on_two_disks, refused, refused]),
+        (second, [on_two_disks, "several saves (step 1, step 2)", "cannot be read"]),
+    ):
+        for message, part in zip(messages, expected, strict=True):
+            assert part in message
+        assert is_unchanged
+
+
 def test_a_swap_keeps_residuals(pair):
     outcomes = pair["swapped"]
     assert [one[:2] for one in outcomes] == [[True, "none"]] * 2
@@ -104,9 +119,13 @@ def test_a_swap_keeps_momentum(pair):
 
 
 def test_residuals_follow_the_learning_rate(pair):
-    for before, after in pair["learning_rates"]:
-        assert after == pytest.approx([10 * one for one in before])
-        assert before[0] > 0
+    """What the next step applies, and what it keeps, is ten times the residual at a tenth of the rate."""
+    before, applied, after = (
+        torch.tensor(values).mean(0) for values in zip(*pair["learning_rates"], strict=True)
+    )
+    torch.testing.assert_close(applied + after, 10 * before, rtol=1e-5, atol=1e-6)
+    assert float(before.abs().max()) > 0
+    assert float(applied.abs().max()) > 0
 
 
 def test_adam_is_warned_of_and_frozen_adam_learns(pair):
@@ -130,6 +149,19 @@ def test_trainers_may_register_it_themselves(pair):
     outcomes = pair["registered_by_a_trainer"]
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][1] == 3
+
+
+def test_nothing_is_lost_of_parameters_that_no_worker_used_in_a_step(pair):
+    """All that was applied, and the mean of all that is kept, is the mean of all gradients."""
+    first, second = pair["unused_parameters"]
+    for case, by_name in first.items():
+        for name, [applied, kept, given] in by_name.items():
+            assert applied == second[case][name][0], case
+            total_kept = torch.tensor(kept) + torch.tensor(second[case][name][1])
+            mean = (torch.tensor(given) + torch.tensor(second[case][name][2])) / 2
+            together = torch.tensor(applied) + total_kept
+            torch.testing.assert_close(together, mean, rtol=1e-5, atol=1e-6, msg=f"{case} {name}")
+            assert float(total_kept.abs().max()) > 0, (case, name)
 
 
 def test_every_step_is_an_event(engine, tmp_path):

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from talka.compress.bits.dense import take
+from talka.compress.bits.select import check_finite
 from talka.compress.layout import Layout, Piece, nameless
 from talka.compress.payload import (
     HEADER,
@@ -163,13 +164,23 @@ class Sectioned(ABC):
             part = flat[piece.start : piece.stop]
             residual = None if residuals is None else residuals.of(piece)
             if whole:
-                writer.raw_section(part if residual is None else part + residual)
-                if residual is not None:
-                    residual[:] = 0
+                writer.raw_section(self._whole(part, residual, piece))
             else:
                 self._encode_one(writer, part, residual, piece)
         length = len(writer.finish())
         return Payload(buffer[:length])
+
+    def _whole(self, part: Floats, residual: Floats | None, piece: Piece) -> Floats:
+        """Return the values of a piece that travels whole; nothing of it is lost."""
+        values = part if residual is None else part + residual
+        if self.nonfinite == "error":
+            try:
+                check_finite(values)
+            except FloatingPointError:
+                raise NonFiniteError(piece.name) from None
+        if residual is not None:
+            residual[:] = 0
+        return values
 
     def _encode_one(
         self, writer: Writer, part: Floats, residual: Floats | None, piece: Piece

@@ -17,18 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from talka.compiled import compiled
 from talka.compress.base import Draw, Sectioned
 from talka.compress.bits.dense import are_finite, larger, rest_of, wanted
-from talka.compress.bits.lanes import (
-    LANES,
-    bits_of,
-    compiled,
-    floats_of,
-    load,
-    spread,
-    store,
-    where,
-)
+from talka.compress.bits.lanes import LANES, bits_of, floats_of, load, spread, store, where
 from talka.compress.dense import Dense
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats

@@ -70,9 +70,7 @@ class RandomK(KeepsShare, Additive):
             part = flat[piece.start : piece.stop]
             residual = None if residuals is None else residuals.of(piece)
             if whole:
-                parts.append(part if residual is None else part + residual)
-                if residual is not None:
-                    residual[:] = 0
+                parts.append(self._whole(part, residual, piece))
             else:
                 keys.append(self._draw(piece).shared)
                 parts.append(self._chosen(part, residual, piece, keys[-1]))
@@ -110,7 +108,10 @@ class RandomK(KeepsShare, Additive):
                 raise NonFiniteError(piece.name) from None
             if residual is not None:
                 residual[:] = 0
-            return sample(part, None, self._count(len(part)), key)
+            chosen = sample(part, None, self._count(len(part)), key)
+            if np.isfinite(chosen).all():  # the receivers must see that the tensor is not finite
+                chosen[0] = np.nan
+            return chosen
 
 
 def _choose(values: Floats, residual: Floats | None, count: int, key: int) -> Floats:

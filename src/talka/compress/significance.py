@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from talka.compiled import compiled
 from talka.compress import sparse
 from talka.compress.arguments import number, short
 from talka.compress.base import Draw, NonFinite, Sectioned
-from talka.compress.bits.lanes import compiled
 from talka.compress.bits.largest import largest
 from talka.compress.bits.select import Picked, magnitude_bits, select
 from talka.compress.layout import Piece

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from talka.compiled import compiled
 from talka.compress.bits import rice
-from talka.compress.bits.lanes import compiled
 from talka.compress.bits.select import Picked
 from talka.compress.payload import Bytes, Floats
 from talka.errors import PayloadError

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from talka.compiled import compiled
 from talka.compress.arguments import number, short
 from talka.compress.base import Draw, NonFinite, Sectioned
 from talka.compress.bits import rice
-from talka.compress.bits.lanes import compiled
 from talka.compress.bits.largest import kth_largest
 from talka.compress.bits.select import Picked, check_finite, magnitude_bits, select
 from talka.compress.bits.strides import sample

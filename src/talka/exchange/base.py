@@ -7,7 +7,7 @@ counts bytes, times the work and keeps buffers alive.
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
 import torch
@@ -15,12 +15,15 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.futures import Future
 
-from talka.compress import Compressor, ErrorFeedback, Layout, Payload, Sectioned
+from talka.compress import Compressor, ErrorFeedback, Layout, Payload, Piece, Sectioned
+from talka.compress.base import NonFinite
 from talka.compress.layout import nameless
+from talka.errors import InvalidValueError
 from talka.exchange.buffers import Buffers
 from talka.exchange.conveyor import Awaited, Conveyor, Steps
 from talka.exchange.meter import Meter
 from talka.exchange.momentum import Momentum, merged_momentum
+from talka.exchange.snapshot import Snapshot
 from talka.network import Cost, Network
 
 TAGS_PER_CALL = 64
@@ -38,8 +41,16 @@ class Exchange(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0) -> None:
-        self.momentum = Momentum(momentum)
+    def __init__(
+        self,
+        *,
+        group: dist.ProcessGroup | None = None,
+        momentum: float = 0.0,
+        nonfinite: NonFinite = "error",
+    ) -> None:
+        if nonfinite not in ("error", "pass"):
+            raise InvalidValueError("nonfinite", nonfinite, "'error' or 'pass'")
+        self.momentum, self.nonfinite = Momentum(momentum), nonfinite
         self.global_ranks = dist.get_process_group_ranks(group)
         self.rank, self.num_workers = dist.get_rank(group), len(self.global_ranks)
         self.group = dist.new_group(
@@ -70,6 +81,10 @@ class Exchange(ABC):
         """What was lost and is still to be said, by parameter, on each side that this worker has."""
         return []
 
+    def snapshot(self, pieces: Iterable[Piece]) -> Snapshot:
+        """Copy momentum and residuals of some slices of parameters, to restore them later."""
+        return Snapshot([*self.momentum.states(), *self.residuals()], pieces)
+
     def residual_norm(self) -> float:
         squares = [
             float(value.square().sum(dtype=torch.float64))
@@ -83,19 +98,33 @@ class Exchange(ABC):
         """One worker's state here, from those of another number of workers before."""
 
     def average(self, flat: Tensor, layout: Layout | None = None) -> "Future[Tensor]":
-        """The mean of all workers' vectors, in place: the future's value is `flat` itself."""
+        """Average all workers' vectors, in place: the future's value is `flat` itself.
+
+        With nonfinite="pass", an average that is not finite leaves momentum and residuals of these
+        parameters as they were, on every worker: such a step is meant to be skipped.
+        """
+        if flat.is_complex() or flat.layout != torch.strided:
+            kind = f"{flat.dtype}, {flat.layout}"
+            raise InvalidValueError("the vector to average", kind, "real and dense")
         values = flat.detach().reshape(-1).to("cpu", torch.float32).contiguous()
         first_tag = (next(self._count) * TAGS_PER_CALL) % MAX_TAG
         call = Call(self, values, nameless(len(values)) if layout is None else layout, first_tag)
 
+        before: Snapshot | None = None
+
         def result() -> Tensor:
+            if before is not None and not values.isfinite().all():
+                before.restore()
             if values.data_ptr() != flat.data_ptr():
                 flat.copy_(values.view_as(flat))
             call.release()
             return flat
 
         def start() -> Steps:
+            nonlocal before
             with self.meter.timed("encode_s"):
+                if self.nonfinite == "pass":
+                    before = self.snapshot(call.layout)
                 self.momentum.enter(values, call.layout)
             return self.steps(call)
 
@@ -117,7 +146,8 @@ class CompressedExchange(Exchange):
         momentum: float = 0.0,
     ) -> None:
         self.check(compressor)
-        super().__init__(group=group, momentum=momentum)
+        inner = compressor.inner if isinstance(compressor, ErrorFeedback) else compressor
+        super().__init__(group=group, momentum=momentum, nonfinite=inner.nonfinite)
         self.compressor = compressor
         self.prepare()
 

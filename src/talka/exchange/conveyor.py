@@ -40,7 +40,7 @@ class Conveyor:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._active: deque[tuple[Steps, Iterable[Awaited], Job]] = deque()
+        self._active: deque[tuple[Steps | None, Iterable[Awaited], Job]] = deque()
         self._thread = threading.Thread(target=self._run, name="talka-exchange", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -66,13 +66,19 @@ class Conveyor:
             new = self._queue.get()
             if new is None:
                 break
-            self._go_on(len(self._active), new[0](), (), new)
+            self._go_on(len(self._active), None, (), new)
         while self._active:
             self._go_on(0, *self._active.popleft())
 
-    def _go_on(self, place: int, steps: Steps, awaited: Iterable[Awaited], job: Job) -> None:
-        _, result, future = job
+    def _go_on(self, place: int, steps: Steps | None, awaited: Iterable[Awaited], job: Job) -> None:
+        """Run one exchange up to its next wait; without steps it has not started yet.
+
+        Whatever the exchange raises, also while it starts, is set on its own future.
+        """
+        start, result, future = job
         with Caught() as caught:
+            if steps is None:
+                steps = start()
             with self._meter.timed("wait_s"):
                 for one in awaited:
                     one.wait()
@@ -82,5 +88,8 @@ class Conveyor:
                 return
             self._meter.num_calls += 1
             future.set_result(result())
-        if caught.error is not None:
-            future.set_exception(caught.error)
+        error = caught.error
+        if error is not None and not isinstance(error, Exception):  # a future takes no other
+            error = RuntimeError(f"the exchange was ended by {error!r}")
+        if error is not None:
+            future.set_exception(error)

@@ -17,7 +17,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from talka.compress import Layout, Piece
-from talka.errors import InvalidValueError
+from talka.compress.base import NonFinite
+from talka.errors import InvalidValueError, NonFiniteError
 from talka.exchange.base import Call, Exchange
 from talka.exchange.conveyor import Steps
 from talka.exchange.direct import add_up
@@ -66,10 +67,11 @@ class LowRank(Exchange):
         *,
         group: dist.ProcessGroup | None = None,
         momentum: float = 0.0,
+        nonfinite: NonFinite = "error",
     ) -> None:
         if factor_rank < 1:
             raise InvalidValueError("rank of powersgd", factor_rank, "a whole number of at least 1")
-        super().__init__(group=group, momentum=momentum)
+        super().__init__(group=group, momentum=momentum, nonfinite=nonfinite)
         self.factor_rank = factor_rank
         self._residuals: dict[str, Tensor] = {}
         self._starts: dict[str, Tensor] = {}
@@ -86,19 +88,26 @@ class LowRank(Exchange):
             firsts = [times(matrix, start) for matrix, start in zip(wanted, starts, strict=True)]
             whole = [call.values[piece.start : piece.stop] for piece in parts.whole]
             sum_1 = _joined([*firsts, *whole]).div_(self.num_workers)
+            if self.nonfinite == "error":
+                _check_finite(sum_1, parts, [*firsts, *whole], wanted)
         yield from add_up(call, sum_1)
         with self.meter.timed("encode_s"):
             *bases, rest = _apart(sum_1, [*firsts, torch.cat([sum_1[:0], *whole])])
-            bases = [torch.linalg.qr(basis).Q for basis in bases]
+            all_finite = bool(sum_1.isfinite().all())
+            bases = [  # a basis that is not finite makes the average so, too
+                torch.linalg.qr(basis).Q if all_finite or basis.isfinite().all() else basis
+                for basis in bases
+            ]
             sum_2 = _joined([times(m.T, p) for m, p in zip(wanted, bases, strict=True)])
             sum_2.div_(self.num_workers)
         yield from add_up(call, sum_2, phase=2)
         with self.meter.timed("decode_s"):
-            seconds = _apart(sum_2, starts)
+            seconds, all_finite = _apart(sum_2, starts), bool(sum_2.isfinite().all())
             for (piece, m, n), matrix, p, q in zip(
                 parts.matrices, wanted, bases, seconds, strict=True
             ):
-                self._starts[piece.name] = q.clone()
+                if all_finite or q.isfinite().all():
+                    self._starts[piece.name] = q.clone()
                 out = call.values[piece.start : piece.stop].view(m, n)
                 torch.matmul(p, q.T, out=out)
                 matrix -= out
@@ -164,6 +173,22 @@ class LowRank(Exchange):
 def times(matrix: Tensor, few_columns: Tensor) -> Tensor:
     """Their product; the other way round, which BLAS does several times faster for few columns."""
     return (few_columns.T @ matrix.T).T
+
+
+def _check_finite(joined: Tensor, parts: Split, sent: list[Tensor], wanted: list[Tensor]) -> None:
+    """Raise NonFiniteError with the name of the first parameter that is not finite.
+
+    What is about to be sent is much smaller than the gradients, and a product has a value that is
+    not finite in every row where the matrix has one.
+    """
+    if joined.isfinite().all():
+        return
+    for matrix in wanted:  # these are the residuals: only what is finite can be sent later
+        matrix.nan_to_num_(0.0, 0.0, 0.0)
+    pieces = [*(piece for piece, _, _ in parts.matrices), *parts.whole]
+    for piece, values in zip(pieces, sent, strict=True):
+        if not values.isfinite().all():
+            raise NonFiniteError(piece.name)
 
 
 def _joined(tensors: list[Tensor]) -> Tensor:

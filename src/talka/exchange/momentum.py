@@ -34,9 +34,19 @@ class Momentum:
             velocity = self._velocities.get(piece.name)
             if velocity is None:
                 velocity = self._velocities[piece.name] = torch.zeros(piece.full_length)
+            if velocity.numel() != piece.full_length:
+                raise InvalidValueError(
+                    f"length of {piece.name!r}",
+                    piece.full_length,
+                    f"{velocity.numel()}, the length of its momentum so far",
+                )
             mine = velocity[piece.offset : piece.offset + piece.num_values]
             mine.mul_(self.factor).add_(values[piece.start : piece.stop])
             values[piece.start : piece.stop] = mine
+
+    def states(self) -> list[dict[str, Tensor]]:
+        """Momentum by parameter, as `Exchange.residuals` has it; empty without momentum."""
+        return [self._velocities] if self.factor else []
 
     def state(self) -> dict[str, Tensor]:
         return {f"{_PREFIX}{name}": value for name, value in self._velocities.items()}

@@ -52,7 +52,7 @@ def open_exchange(
     if factor_rank is not None:
         if name not in (None, LowRank.name):
             raise SpecError(spec, f"is an exchange of its own, not one by {name}", "no other name")
-        return LowRank(factor_rank, group=group, momentum=momentum)
+        return LowRank(factor_rank, group=group, momentum=momentum, nonfinite=nonfinite)
     chosen = compressor(spec, seed=seed, nonfinite=nonfinite, whole_below=whole_below)
     if name is None:
         name = default_name(chosen, dist.get_world_size(group))

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from talka.compress import layout_of
 from talka.exchange import Exchange
+from talka.train.parameters import check_gradient
 
 BUCKET_BYTES = 25_000_000
 """As DDP has it: large enough for the network, small enough that one is encoded while one travels."""
@@ -24,6 +25,8 @@ def average_gradients(model: nn.Module, exchange: Exchange) -> None:
     """
     flats = []
     for bucket in _buckets(model):
+        for name, parameter in bucket.items():
+            check_gradient(name, parameter if parameter.grad is None else parameter.grad)
         parts = [
             torch.zeros(parameter.numel(), dtype=parameter.dtype)
             if parameter.grad is None

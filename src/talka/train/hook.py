@@ -24,8 +24,10 @@ from talka.network import Network
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
 from talka.train.optimizers import check_momentum, warn_of_adam
+from talka.train.parameters import check_gradient, check_parameters
 from talka.train.rates import LearningRates
-from talka.train.saved import load_state, save_state
+from talka.train.saved import Progress, load_state, save_state
+from talka.train.unused import UnusedParameters
 
 WHOLE_BELOW = 256
 """Parameters of fewer values travel whole. Coding so few is worth its time only on links below about
@@ -49,6 +51,7 @@ class Hook:
         whole_below: int = WHOLE_BELOW,
         momentum: float = 0.0,
     ) -> None:
+        check_parameters(model)
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._group, self._network = group, network
         self._options: dict[str, Any] = {
@@ -65,7 +68,8 @@ class Hook:
         self._journal = Journal(
             run_dir or os.environ.get(RUN_DIR_VARIABLE), self._whole_layout(), network
         )
-        self._step_began = False
+        self._step_began, self._num_steps = False, 0
+        self._unused: UnusedParameters | None = None
         if optimizer is not None:
             check_momentum(optimizer, spec, momentum)
             warn_of_adam(optimizer, spec)
@@ -74,7 +78,9 @@ class Hook:
 
     @property
     def exchange(self) -> Exchange:
-        """Opened when first used: trainers make hooks before there is a process group."""
+        """The exchange in use, opened when first used: trainers make hooks before their group."""
+        if self._unused is not None and not self._step_began:
+            self._unused.settle()
         if self._exchange is None:
             self._open(self._spec, self._name)
         assert self._exchange is not None
@@ -129,12 +135,23 @@ class Hook:
         }
 
     def save(self, folder: str | Path) -> None:
-        """One file per rank, all that the next step depends on. All workers have to call it."""
-        save_state(self.exchange, Path(folder))
+        """Write all that the next step depends on, one file per rank. All workers must call it."""
+        rates = {} if self._rates is None else self._rates.state()
+        progress = Progress(self._num_steps, rates)
+        save_state(self.exchange, Path(folder), self._shapes(), progress)
 
     def load(self, folder: str | Path) -> None:
-        """What `save` wrote, also by another number of workers. All workers have to call it."""
-        load_state(self.exchange, Path(folder))
+        """Continue from what `save` wrote, also with another number of workers.
+
+        All workers must call it. Either all of them load, or all raise SavedStateError.
+        """
+        progress = load_state(self.exchange, Path(folder), self._shapes())
+        self._num_steps = progress.step
+        if self._rates is not None:
+            self._rates.load_state(progress.rates)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(parameter.shape) for parameter, name in self._names.items()}
 
     def close(self) -> None:
         """Write what is left to say about the run, and end the exchange's thread."""
@@ -143,6 +160,17 @@ class Hook:
         for exchange in (self._exchange, self._warm_up):
             if exchange is not None:
                 exchange.close()
+        if self._unused is not None:
+            self._unused.close()
+
+    def watch(self, ddp: DistributedDataParallel) -> None:
+        """Keep residuals of parameters that no worker uses in a step, where DDP allows such.
+
+        `attach` calls it. A trainer that registers `exchange_hook` itself calls it with its DDP
+        model if that has `find_unused_parameters=True` or `static_graph=True`.
+        """
+        if self._unused is None and (ddp.find_unused_parameters or ddp.static_graph):
+            self._unused = UnusedParameters(ddp)
 
     def average(self, bucket: GradBucket) -> "Future[Tensor]":
         """What DDP calls for every bucket."""
@@ -156,10 +184,15 @@ class Hook:
             if not self._optimizer.is_frozen:
                 exchange = self._warm_up_exchange()
             self._optimizer.to_momentum(bucket.parameters(), bucket.gradients())
+        if self._unused is not None:
+            self._unused.before_exchange(exchange, layout)
         future = exchange.average(flat, layout)
         if not bucket.is_last():
             return cast("Future[Tensor]", future.then(_value))
+        if self._unused is not None:
+            self._unused.end_step()
         self._step_began = False
+        self._num_steps += 1
         self._journal.step_waits()
 
         def last_value(done: "Future[Tensor]") -> Tensor:
@@ -176,12 +209,14 @@ class Hook:
 
     def _layout(self, bucket: GradBucket) -> Layout:
         """Which parameters a bucket holds. DDP groups buckets anew after the first step."""
-        parameters, gradients = bucket.parameters(), bucket.gradients()
+        parameters = bucket.parameters()
         key = tuple(map(id, parameters))
         if key not in self._layouts:
+            for parameter in parameters:  # the model may have changed since it was checked
+                check_gradient(self._names[cast(nn.Parameter, parameter)], bucket.buffer())
             base = bucket.buffer().storage_offset()
             pieces = []
-            for parameter, gradient in zip(parameters, gradients, strict=True):
+            for parameter, gradient in zip(parameters, bucket.gradients(), strict=True):
                 start = int(gradient.storage_offset() - base)
                 stop = start + gradient.numel()
                 name, shape = self._names[cast(nn.Parameter, parameter)], tuple(parameter.shape)
@@ -234,5 +269,6 @@ def attach(
         momentum=momentum,
     )
     hook.exchange  # noqa: B018  # opened now: a wrong spec should not wait for the first step
+    hook.watch(ddp)
     ddp.register_comm_hook(hook, exchange_hook)
     return hook

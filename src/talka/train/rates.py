@@ -29,6 +29,14 @@ class LearningRates:
                         side[name].mul_(before / rate)
         self._before = {name: rate or self._before.get(name, 0.0) for name, rate in now.items()}
 
+    def state(self) -> dict[str, float]:
+        """The learning rate that the residuals of each parameter belong to."""
+        return dict(self._before)
+
+    def load_state(self, rates: Mapping[str, float]) -> None:
+        """Take residuals for gradients of these rates; parameters without one keep theirs."""
+        self._before |= {name: rate for name, rate in rates.items() if name in self._before}
+
     def _rates(self) -> dict[str, float]:
         return {
             self._names[parameter]: float(group["lr"])

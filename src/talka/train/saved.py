@@ -1,26 +1,44 @@
-"""What an exchange needs to go on, one safetensors file per rank.
+"""Saving and loading what an exchange needs to continue, one safetensors file per rank.
 
-Residuals are part of what has been learned and not yet said: without them a restart forgets. With
-another number of workers, exchanges say themselves how states of the old workers become one.
+Residuals are part of what has been learned and was not applied yet: without them a restart forgets.
+With another number of workers, the exchange merges the states of all former workers into one.
+
+All workers check what they read, compare it, and only then change anything: either all load or none.
 """
 
-import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import safetensors
 import safetensors.torch
+import torch
 import torch.distributed as dist
-from torch import Tensor
 
 from talka.errors import SavedStateError
 from talka.exchange import Exchange
+from talka.exchange.low_rank import LowRank
 from talka.files import whole_file
+from talka.train.saved_file import Expected, Problem, Saved, checksum, parse
 
-FORMAT = "talka-exchange-1"
+FORMAT = "talka-exchange-2"
+
+Shapes = Mapping[str, tuple[int, ...]]
 
 
-def save_state(exchange: Exchange, folder: Path) -> None:
-    """Write this rank's file; when all have, all return."""
+class Progress(NamedTuple):
+    """How far the training was when its state was saved."""
+
+    step: int = 0
+    """Number of steps since the beginning, over all restarts."""
+    rates: Mapping[str, float] = {}
+    """Learning rate that the residuals of each parameter belong to."""
+
+
+def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progress) -> None:
+    """Write this rank's file; return when all ranks have written theirs."""
     folder.mkdir(parents=True, exist_ok=True)
     state = {key: value.contiguous() for key, value in exchange.state().items()}
     metadata = {
@@ -28,30 +46,35 @@ def save_state(exchange: Exchange, folder: Path) -> None:
         "spec": exchange.spec,
         "exchange": exchange.name,
         "num_workers": str(exchange.num_workers),
-        "checksum": _checksum(state),
+        "step": str(progress.step),
+        "save": str(_id_of_this_save(exchange)),
+        "rates": json.dumps(dict(progress.rates)),
+        "shapes": json.dumps({name: list(shape) for name, shape in shapes.items()}),
     }
+    metadata["checksum"] = checksum(state, metadata)
     with whole_file(_path(folder, exchange.rank)) as beside:
         beside.write_bytes(safetensors.torch.save(state, metadata))
     dist.barrier(group=exchange.group)
 
 
-def load_state(exchange: Exchange, folder: Path) -> None:
-    """Read what was saved, by as many workers or by others, and make it this rank's own."""
-    state, num_workers = _read(_path(folder, 0), exchange)
-    if num_workers == exchange.num_workers:
-        state, _ = _read(_path(folder, exchange.rank), exchange)
-    else:
-        states = [_read(_path(folder, rank), exchange)[0] for rank in range(num_workers)]
-        state = exchange.merged(states)
-    exchange.load_state(state)
+def load_state(exchange: Exchange, folder: Path, shapes: Shapes) -> Progress:
+    """Read what the same or another number of workers saved, and continue from it on this rank."""
+    problem: SavedStateError | None = None
+    files: list[Saved] = []
+    try:
+        files = _read_files(exchange, folder, shapes)
+    except SavedStateError as error:
+        problem = error
+    _compare(exchange, folder, files, problem)
+    states = [saved.state for saved in files]
+    is_same_number = files[0].num_workers == exchange.num_workers
+    exchange.load_state(states[0] if is_same_number else exchange.merged(states))
     dist.barrier(group=exchange.group)
+    return Progress(max(files[0].step, 0), files[0].rates)
 
 
-def _path(folder: Path, rank: int) -> Path:
-    return folder / f"rank-{rank}.safetensors"
-
-
-def _read(path: Path, exchange: Exchange) -> tuple[dict[str, Tensor], int]:
+def read_file(path: Path, expected: Expected) -> Saved:
+    """Read and check one rank's file. Raise SavedStateError for whatever is wrong with it."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -60,20 +83,69 @@ def _read(path: Path, exchange: Exchange) -> tuple[dict[str, Tensor], int]:
         raise SavedStateError(str(path), "does not exist on this machine") from None
     except (OSError, safetensors.SafetensorError) as error:
         raise SavedStateError(str(path), f"cannot be read ({error})") from None
-    if metadata.get("format") != FORMAT:
-        raise SavedStateError(str(path), "was not written by save()")
-    if metadata["checksum"] != _checksum(state):
-        raise SavedStateError(str(path), "was changed since: its checksum does not match")
-    said, here = (metadata["spec"], metadata["exchange"]), (exchange.spec, exchange.name)
-    if said != here:
-        problem = f"was saved with {said[0]} by {said[1]}, here is {here[0]} by {here[1]}"
-        raise SavedStateError(str(path), problem)
-    return state, int(metadata["num_workers"])
+    try:
+        return parse(state, metadata, expected)
+    except Problem as error:
+        raise SavedStateError(str(path), str(error)) from None
 
 
-def _checksum(state: dict[str, Tensor]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for key in sorted(state):
-        digest.update(f"{key}:{tuple(state[key].shape)}".encode())
-        digest.update(state[key].contiguous().numpy().tobytes())
-    return digest.hexdigest()
+def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[Saved]:
+    """Read the file of this rank, or those of all ranks if they were another number."""
+    expected = Expected(exchange.spec, exchange.name, shapes)
+    first = _path(folder, 0)
+    if not first.exists():  # each machine may have the files of its own ranks alone
+        first = _path(folder, exchange.rank)
+    head = read_file(first, expected)
+    if head.num_workers == exchange.num_workers:
+        own = read_file(_path(folder, exchange.rank), expected)
+        _check_same_save(folder, [head, own])
+        return [own]
+    files = [read_file(_path(folder, rank), expected) for rank in range(head.num_workers)]
+    _check_same_save(folder, files)
+    of_all = ["worker/momentum/"]  # state that every worker has: merging needs all of it
+    if exchange.name == LowRank.name:
+        of_all.append("worker/residual/")
+    keys = [{key for key in saved.state if key.startswith(tuple(of_all))} for saved in files]
+    if any(some != keys[0] for some in keys):
+        raise SavedStateError(str(folder), "has files with state of different parameters")
+    return files
+
+
+def _check_same_save(folder: Path, files: Sequence[Saved]) -> None:
+    if len({saved.identity for saved in files}) > 1:
+        steps = sorted({saved.step_text for saved in files})
+        raise SavedStateError(str(folder), _mixed(steps))
+
+
+def _mixed(steps: Sequence[str]) -> str:
+    return f"mixes files of several saves ({', '.join(steps)}): all have to be of the same one"
+
+
+def _compare(
+    exchange: Exchange, folder: Path, files: Sequence[Saved], problem: SavedStateError | None
+) -> None:
+    """Raise SavedStateError on all ranks if one of them could not read its part of one save."""
+    mine = torch.tensor([0, *files[0].identity] if files else [1, 0, 0, 0])
+    rows = [torch.empty_like(mine) for _ in range(exchange.num_workers)]
+    dist.all_gather(rows, mine, group=exchange.group)
+    if problem is not None:
+        raise problem
+    failed = [rank for rank, row in enumerate(rows) if row[0]]
+    if failed:
+        ranks = ", ".join(map(str, failed))
+        raise SavedStateError(str(folder), f"was refused on rank {ranks}, whose error says why")
+    identities = [(int(row[1]), int(row[2]), int(row[3])) for row in rows]
+    if len(set(identities)) > 1:
+        steps = [f"rank {rank} has step {one[1]}" for rank, one in enumerate(identities)]
+        raise SavedStateError(str(folder), _mixed(steps))
+
+
+def _id_of_this_save(exchange: Exchange) -> int:
+    """A random number that all ranks write into their files."""
+    number = torch.tensor(secrets.randbits(62))
+    dist.broadcast(number, exchange.global_ranks[0], group=exchange.group)
+    return int(number)
+
+
+def _path(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.safetensors"

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.bits.lanes import LANES, compiled, counting, load, store
+from talka.compiled import compiled
+from talka.compress.bits.lanes import LANES, counting, load, store
 
 _P1, _P2, _P3 = np.uint32(2654435761), np.uint32(2246822519), np.uint32(3266489917)
 _ROWS = 4  # that do not wait for one another

@@ -6,7 +6,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from talka.compress.bits.lanes import LANES, bits_of, compiled, load, signed, spread, store, where
+from talka.compiled import compiled
+from talka.compress.bits.lanes import LANES, bits_of, load, signed, spread, store, where
 
 _NO_SIGN, _INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from talka.compress.bits.lanes import compiled
+from talka.compiled import compiled
 
 _M1, _M2 = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
 

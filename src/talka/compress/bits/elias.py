@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from talka.compiled import compiled, inlined
 from talka.compress.bits.lanes import (
     LANES,
     bits_of,
-    compiled,
     count_ones,
-    inlined,
     leading_zeros,
     load,
     signed,

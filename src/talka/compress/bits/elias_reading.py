@@ -14,18 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from talka.compiled import compiled, inlined
 from talka.compress.bits.elias import MARKED, num_marks
-from talka.compress.bits.lanes import (
-    LANES,
-    compiled,
-    inlined,
-    leading_zeros,
-    load,
-    prefetch,
-    spread,
-    store,
-    to_floats,
-)
+from talka.compress.bits.lanes import LANES, leading_zeros, load, prefetch, spread, store, to_floats
 from talka.compress.bits.levels import Grid, of_buckets
 
 _BITS = 12  # that are looked up: a table of 32 KB

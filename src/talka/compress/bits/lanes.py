@@ -12,8 +12,7 @@ remove the `__pycache__` folders of the kernels.
 """
 
 import operator
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numba
 import numba.extending
@@ -24,8 +23,6 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
 LANES = 16  # 4-byte values in a cache line, and in the widest vector register there is
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 config: Any = numba.config
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
@@ -42,18 +39,6 @@ _WIDER = {
     types.int8: types.int32,
     types.int16: types.int32,
 }
-
-
-def compiled(function: Kernel) -> Kernel:
-    """A kernel: without the GIL, exact, kept on disk."""
-    compile_it = numba.njit(nogil=True, cache=True, error_model="numpy")
-    return cast(Kernel, compile_it(function))
-
-
-def inlined(function: Kernel) -> Kernel:
-    """A kernel that becomes part of its callers: for few lines inside of a hot loop."""
-    compile_it = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-    return cast(Kernel, compile_it(function))
 
 
 class Lanes(types.Type):

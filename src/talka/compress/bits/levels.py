@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from talka.compiled import compiled
 from talka.compress.bits.dense import rest_of, wanted
 from talka.compress.bits.draws import draw_lanes, half_turn
 from talka.compress.bits.elias import measure_block, measured_nothing, sizes_of
 from talka.compress.bits.lanes import (
     LANES,
     bits_of,
-    compiled,
     counting,
     floats_of,
     floor,

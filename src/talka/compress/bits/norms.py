@@ -4,16 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from talka.compiled import compiled
 from talka.compress.bits.dense import are_finite, larger, rest_of, wanted
-from talka.compress.bits.lanes import (
-    LANES,
-    compiled,
-    floats_of,
-    spread,
-    store,
-    sum_of,
-    to_doubles,
-)
+from talka.compress.bits.lanes import LANES, floats_of, spread, store, sum_of, to_doubles
 
 SUMMED = 4096  # values that are summed in lanes before the lanes are added up
 LARGEST_NORM = np.float32(2.0**128 * (1 - 2.0**-20))  # so that no level becomes infinite

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from talka.compress.bits.lanes import LANES, compiled, load, spread, store
+from talka.compiled import compiled
+from talka.compress.bits.lanes import LANES, load, spread, store
 
 _WORD = 32
 BLOCK = LANES * _WORD

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.bits.lanes import compiled, trailing_zeros
+from talka.compiled import compiled
+from talka.compress.bits.lanes import trailing_zeros
 from talka.errors import PayloadError
 
 Words = NDArray[np.uint32]

@@ -12,16 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.bits.lanes import (
-    LANES,
-    compiled,
-    load,
-    spread,
-    store,
-    trailing_zeros,
-    where,
-    word_of,
-)
+from talka.compiled import compiled
+from talka.compress.bits.lanes import LANES, load, spread, store, trailing_zeros, where, word_of
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.uint32]

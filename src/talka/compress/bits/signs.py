@@ -12,10 +12,10 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from talka.compiled import compiled
 from talka.compress.bits.dense import rest_of, wanted
 from talka.compress.bits.lanes import (
     LANES,
-    compiled,
     count_ones,
     load,
     mask_of,

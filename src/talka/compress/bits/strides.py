@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from talka.compress.bits.lanes import compiled
+from talka.compiled import compiled
 from talka.compress.bits.select import Floats, Indices
 
 

@@ -20,22 +20,19 @@ them would double the data and was no faster. Huge pages change nothing (numpy a
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
 from numba import types
 from numba.extending import intrinsic
 
+from talka.compiled import Kernel, compiled, compiled_with
 from talka.train.models.glove.base import BUFFER_PAIRS, GloVeConfig
 
 LANES = 16  # floats in a cache line, and in the widest vector register there is
 AHEAD = 8  # pairs; 4 to 16 are alike
 OUT_OF_RANGE = -1.0  # instead of a loss: a pair names a word that does not exist
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 class Rates(NamedTuple):
@@ -54,10 +51,7 @@ class Rates(NamedTuple):
 def _compiled(function: Kernel) -> Kernel:
     # Sums in another order and fused multiply-adds: what vector code of a sum needs, and no more.
     # With infinities and NaN respected, a run that diverges shows in its loss.
-    compile_it = numba.njit(
-        nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"}
-    )
-    return cast(Kernel, compile_it(function))
+    return compiled_with(function, fastmath={"reassoc", "contract"})
 
 
 def _prefetch_code(context: Any, flat: Any, place: Any) -> Any:
@@ -193,7 +187,7 @@ def apply_steps(table: Any, lines: Any, rows: Any, cols: Any, slopes: Any) -> No
             table[col, 1, lane] = squares + step * step
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def sample_loss(table: Any, rows: Any, cols: Any, logs: Any, weights: Any) -> float:
     """Sum of the losses of some pairs, in float64 and in a fixed order: the same on any machine."""
     loss = 0.0

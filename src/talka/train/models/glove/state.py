@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from talka.errors import OutputError, SavedStateError
+from talka.errors import SavedStateError, output_error
 from talka.files import whole_file
 from talka.train.models.glove.table import Table, empty_table
 
@@ -34,8 +34,7 @@ def write_state(path: Path, table: Table, *, dim: int, facts: dict[str, Any]) ->
         with whole_file(path) as beside, pa.ipc.new_file(str(beside), schema) as writer:
             writer.write_batch(batch)
     except OSError as error:
-        problem = f"failed ({error.strerror or error})"
-        raise OutputError(str(path), problem, "Check the folder and its free space.") from error
+        raise output_error(path, error, "Check the folder and its free space.") from error
 
 
 def read_state(path: Path) -> tuple[Table, dict[str, Any]]:

@@ -1,0 +1,184 @@
+"""What one rank's saved file holds, checked: nothing in it is trusted, as it may be damaged."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from talka.exchange.registry import powersgd_rank
+
+FORMATS = ("talka-exchange-1", "talka-exchange-2")
+"""Known formats. The first has no step, learning rates or shapes, and its checksum no metadata."""
+_TYPES = (torch.float32, torch.float64, torch.int64)
+_MAX_INT = (1 << 62) - 1
+
+
+class Problem(Exception):
+    """What is wrong with a file, as the end of a sentence that begins with its path."""
+
+
+class Expected(NamedTuple):
+    """What a file must have been saved with to be loaded here."""
+
+    spec: str
+    exchange: str
+    shapes: Mapping[str, tuple[int, ...]]
+    """By the names of all parameters of the model."""
+
+
+class Saved(NamedTuple):
+    """The content of one file."""
+
+    state: dict[str, Tensor]
+    num_workers: int
+    step: int
+    """-1 where the format has no step."""
+    save: int
+    """The number that all files of one save have in common; -1 where the format has none."""
+    rates: dict[str, float]
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Equal for all files of one save."""
+        return self.num_workers, self.step, self.save
+
+    @property
+    def step_text(self) -> str:
+        return "an unknown step" if self.step < 0 else f"step {self.step}"
+
+
+def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expected) -> Saved:
+    """Check everything in a file. Raise Problem for what is damaged or does not belong here."""
+    version = metadata.get("format")
+    if version not in FORMATS:
+        raise Problem("was not written by save()")
+    if any(tensor.dtype not in _TYPES for tensor in state.values()):
+        raise Problem("holds tensors of a type that save() does not write")
+    covered = dict(metadata) if version == FORMATS[1] else {}
+    if metadata.get("checksum") != checksum(state, covered):
+        raise Problem("was changed since: its checksum does not match")
+    spec, exchange = metadata.get("spec"), metadata.get("exchange")
+    if (spec, exchange) != (expected.spec, expected.exchange):
+        raise Problem(
+            f"was saved with {spec} by {exchange}, here is {expected.spec} by {expected.exchange}"
+        )
+    num_workers = _whole_number(metadata, "num_workers", at_least=1)
+    if version == FORMATS[0]:
+        step, save, rates, shapes = -1, -1, {}, {}
+    else:
+        step = _whole_number(metadata, "step", at_least=0)
+        save = _whole_number(metadata, "save", at_least=0)
+        rates, shapes = _rates(metadata), _shapes(metadata)
+    for key, tensor in state.items():
+        _check_tensor(key, tensor, expected, shapes)
+    return Saved(state, num_workers, step, save, rates)
+
+
+def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """Digest of all tensors and of all metadata except the checksum itself."""
+    digest = hashlib.blake2b(digest_size=16)
+    for key in sorted(state):
+        digest.update(f"{key}:{tuple(state[key].shape)}".encode())
+        digest.update(state[key].contiguous().numpy().tobytes())
+    for key in sorted(set(metadata) - {"checksum"}):
+        digest.update(json.dumps([key, metadata[key]]).encode())
+    return digest.hexdigest()
+
+
+def _whole_number(metadata: Mapping[str, str], key: str, *, at_least: int) -> int:
+    text = metadata.get(key, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise Problem(f"has {key} {text[:40]!r}, which is not a whole number")
+    if not at_least <= int(text) <= _MAX_INT:
+        raise Problem(f"has {key} {text}, which is out of range")
+    return int(text)
+
+
+def _json_object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
+    try:
+        value = json.loads(metadata.get(key, ""))
+    except (ValueError, RecursionError):
+        raise Problem(f"has {key} that are not JSON") from None
+    if not isinstance(value, dict):
+        raise Problem(f"has {key} that are not a JSON object")
+    return value
+
+
+def _rates(metadata: Mapping[str, str]) -> dict[str, float]:
+    rates = _json_object(metadata, "rates")
+    for name, rate in rates.items():
+        if type(rate) is not float or not 0 <= rate < math.inf:
+            raise Problem(f"has a learning rate of {name!r} that is not a number of at least 0")
+    return rates
+
+
+def _shapes(metadata: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    shapes = _json_object(metadata, "shapes")
+    for name, shape in shapes.items():
+        if type(shape) is not list or any(type(size) is not int or size < 0 for size in shape):
+            raise Problem(f"has a shape of {name!r} that is not a list of whole numbers")
+    return {name: tuple(shape) for name, shape in shapes.items()}
+
+
+def _check_tensor(
+    key: str, tensor: Tensor, expected: Expected, saved_shapes: Mapping[str, tuple[int, ...]]
+) -> None:
+    side, _, rest = key.partition("/")
+    kind, _, name = rest.partition("/")
+    if side not in ("worker", "owner") or kind not in _CHECKS:
+        raise Problem(f"has an entry {key[:80]!r}, which save() does not write")
+    offset = 0
+    if kind in ("times", "floor"):
+        text, _, name = name.partition("/")
+        if not (text.isascii() and text.isdecimal() and len(text) < 16):
+            raise Problem(f"has an entry {key[:80]!r}, which save() does not write")
+        offset = int(text)
+    if name not in expected.shapes:
+        raise Problem(f"has state of a parameter {name[:80]!r}, which this model does not have")
+    shape = expected.shapes[name]
+    saved_shape = saved_shapes.get(name)
+    if saved_shape is not None and saved_shape != shape:
+        raise Problem(
+            f"was saved for a parameter {name!r} of shape {saved_shape}, here it has shape {shape}"
+        )
+    problem = _CHECKS[kind](tensor, shape, offset, expected.spec)
+    if problem:
+        raise Problem(f"has {problem} for parameter {name!r} of shape {shape}")
+
+
+def _vector_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
+    """Momentum or residual of a whole parameter."""
+    if tensor.dtype == torch.float32 and tuple(tensor.shape) == (math.prod(shape),):
+        return None
+    return f"a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, not {math.prod(shape)} float32 values,"
+
+
+def _start_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
+    """The columns that PowerSGD starts from."""
+    rows = shape[0] if len(shape) > 1 else 0
+    columns = math.prod(shape[1:])
+    width = min(powersgd_rank(spec) or 0, rows, columns)
+    if width and tensor.dtype == torch.float32 and tuple(tensor.shape) == (columns, width):
+        return None
+    return f"start columns of shape {tuple(tensor.shape)}, not {(columns, width)},"
+
+
+def _scalar_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
+    """How often a slice was encoded (int64), or its smallest threshold (float64)."""
+    if tensor.ndim or offset >= max(math.prod(shape), 1):
+        return f"a tensor of shape {tuple(tensor.shape)} at offset {offset}, not one number inside,"
+    value = tensor.item()
+    return None if 0 <= value <= _MAX_INT else f"the number {value}, which is out of range,"
+
+
+_CHECKS = {
+    "momentum": _vector_problem,
+    "residual": _vector_problem,
+    "start": _start_problem,
+    "times": _scalar_problem,
+    "floor": _scalar_problem,
+}
