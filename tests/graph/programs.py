@@ -77,8 +77,10 @@ def pulses():
         message=lambda value, superstep: value if superstep % 2 else -value,
         combine=lambda a, b: a + b,
         nothing=0,
-        update=lambda value, combined, in_degree: (value * 3 + combined + in_degree) % 17 - 8,
-        active=lambda old, value: (old + value) % 3 != 0,
+        update=lambda value, combined, in_degree, superstep: (
+            (value * 3 + combined * (superstep + 1) + in_degree) % 17 - 8
+        ),
+        active=lambda old, value, superstep: (old + value + superstep) % 3 != 0,
         value_type=np.int64,
         num_supersteps=6,
     )
@@ -134,7 +136,10 @@ def interpret(graph, program):
     while True:
         totals = {
             name: _TOTALS[one.combine](
-                [call(one.function, v, value=values[v], old=before[v]) for v in range(size)]
+                [
+                    call(one.function, v, value=values[v], old=before[v], superstep=superstep)
+                    for v in range(size)
+                ]
             )
             for name, one in program.aggregates.items()
         }
@@ -160,16 +165,18 @@ def interpret(graph, program):
             }
             if not inbox:
                 return values
-        superstep += 1
         before, values, speakers = values, list(values), []
         for v in range(size) if program.active is None else inbox:
             values[v] = call(
                 program.update, v, value=before[v], combined=inbox.get(v, nothing),
                 superstep=superstep, **totals,
             )  # fmt: skip
-            if program.active is None or call(program.active, v, old=before[v], value=values[v]):
+            if program.active is None or call(
+                program.active, v, old=before[v], value=values[v], superstep=superstep
+            ):
                 speakers.append(v)
         speakers.sort()
+        superstep += 1
 
 
 _TOTALS = {"sum": sum, "max": max, "min": min}

@@ -1,14 +1,17 @@
 """Edge programs against a slow interpreter: every way to cut, to go along edges, to run."""
 
 import dataclasses
+import random
+from random import random as shuffled
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import normal
 
 from talka.engine import Embedded
-from talka.errors import InvalidValueError, NeverHaltsError, ProgramError
+from talka.errors import InvalidValueError, NeverHaltsError, ProgramError, TaskError
 from talka.graph import Aggregate, EdgeProgram, Graph, RunOptions, edge_superstep, run_program
 from tests.graph.programs import (
     PROGRAMS,
@@ -19,6 +22,8 @@ from tests.graph.programs import (
     levels,
     pagerank,
 )
+
+GENERATOR = np.random.default_rng(1)
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +99,135 @@ def test_plain_python_gives_the_same_bits(engine):
         )
 
 
+def signed_expression(which, vertex, in_degree, out_degree, value, combined, rank):
+    if which == 0:
+        return in_degree - out_degree
+    if which == 1:
+        return -vertex
+    if which == 2:
+        return abs(out_degree - in_degree) + abs(vertex - 2 * value)
+    if which == 3:
+        return max(in_degree - out_degree, 0)
+    if which == 4:
+        return (vertex - 3) // 2 + (vertex - 3) % 5
+    if which == 5:
+        return min(value - combined, rank - value)
+    if which == 6:
+        return 10 * (rank - 7) - combined
+    return vertex * out_degree - in_degree * 3
+
+
+SIGNED = EdgeProgram(
+    initial=lambda rank: rank,
+    message=lambda value, vertex: max(value - vertex, vertex - value) % 100,
+    combine=lambda a, b: abs(max(a - b, b - a) + min(a, b)),  # the larger one
+    nothing=0,
+    update=lambda value: value,
+    value_type=np.uint8,
+    message_type=np.uint16,
+    attributes={"rank": np.arange(9, dtype=np.uint16)},
+    aggregates={
+        "total": Aggregate(
+            lambda which, vertex, in_degree, out_degree, value, old, rank: signed_expression(
+                which, vertex, in_degree, out_degree, value, old, rank
+            )
+        )
+    },
+    parameters={"which": 0},
+    num_supersteps=1,
+)
+
+
+@pytest.mark.parametrize("which", range(8))
+def test_whole_numbers_are_signed_as_in_plain_python(engine, which):
+    generator = np.random.default_rng(which)
+    graph = Graph.from_edges(tuple(generator.integers(0, 9, (2, 30))), vertices=np.arange(9))
+    incoming, outgoing = (side.tolist() for side in graph.degrees())
+    total = sum(signed_expression(which, v, incoming[v], outgoing[v], v, v, v) for v in range(9))
+    program = dataclasses.replace(SIGNED, parameters={"which": which})
+    compiled = run_program(graph, program, RunOptions(engine=engine))
+    plain = run_program(graph, program, RunOptions(engine=engine, compiled=False))
+    assert compiled.aggregates == plain.aggregates == {"total": total}
+
+
+def test_a_difference_of_degrees_may_be_negative(engine):
+    graph = Graph.from_edges(([0, 0, 1], [1, 2, 2]))
+    program = levels_like(update=lambda in_degree, out_degree: in_degree - out_degree)
+    table = graph.run(program, RunOptions(engine=engine))
+    assert table["value"].to_pylist() == [-2, 0, 2]
+
+
+def superstep_seen_by_both(**given):
+    """A value is 1,000 x (what `message` saw) + (what `update` saw) of the last superstep."""
+    return EdgeProgram(
+        initial=lambda: -1,
+        message=lambda superstep: 1_000 * superstep,
+        combine="max",
+        update=lambda combined, superstep: combined + superstep,
+        value_type=np.int64,
+        **given,
+    )
+
+
+@pytest.mark.parametrize("num_partitions", [1, 2])
+@pytest.mark.parametrize("how", ["hash", "vertex_cut"])
+def test_update_sees_the_superstep_of_the_messages_it_receives(engine, num_partitions, how):
+    options = RunOptions(engine=engine, num_partitions=num_partitions, partitioning=how)
+    ring = Graph.from_edges(([0, 1, 2], [1, 2, 0]))
+    first = run_program(ring, superstep_seen_by_both(num_supersteps=1), options)
+    assert first.values.tolist() == [0, 0, 0]
+    fifth = run_program(ring, superstep_seen_by_both(num_supersteps=5), options)
+    assert fifth.values.tolist() == [4_004, 4_004, 4_004]
+
+
+def test_rounds_of_a_partition_alone_are_rounds_of_one_superstep(engine):
+    path = np.arange(10)
+    graph = Graph.from_edges((path[:-1], path[1:]))
+    program = superstep_seen_by_both(
+        starts=lambda vertex, source: vertex == source,
+        active=lambda old: old < 0,
+        parameters={"source": graph.number_of(0)},
+        asynchronous_ok=True,
+    )
+    options = RunOptions(engine=engine, num_partitions=2, partitioning="ranges")
+    found = run_program(graph, program, options)
+    reached = found.values[found.values >= 0]
+    assert len(reached) == 9
+    assert (reached // 1_000 == reached % 1_000).all()
+    assert 0 in reached
+
+
+def test_division_by_zero_and_overflow_are_as_the_page_says(engine):
+    graph = Graph.from_edges(([0, 1], [1, 0]))
+    whole = levels_like(update=lambda vertex: vertex // (vertex - vertex), value_type=np.int64)
+    assert run_program(graph, whole, RunOptions(engine=engine)).values.tolist() == [0, 0]
+    small = levels_like(update=lambda vertex: -1 - vertex, value_type=np.uint8)
+    assert run_program(graph, small, RunOptions(engine=engine)).values.tolist() == [255, 254]
+    for program in (whole, small):
+        with pytest.raises(TaskError):
+            run_program(graph, program, RunOptions(engine=engine, compiled=False))
+
+
 def test_push_or_pull_is_chosen_from_counts(engine):
     generator = np.random.default_rng(3)
     graph = Graph.from_edges(tuple(generator.integers(0, 3_000, (2, 60_000))))
     done = run_program(graph, levels(), RunOptions(engine=engine)).supersteps
     assert (done[0].pushed, done[0].pulled) == (1, 0)
     assert any(one.pulled for one in done)
+
+
+def test_pushed_supersteps_walk_the_same_edges_however_the_graph_is_cut(engine, monkeypatch):
+    monkeypatch.setattr(edge_superstep, "PUSH_COST", 0)
+    generator = np.random.default_rng(6)
+    graph = Graph.from_edges(tuple(generator.integers(0, 300, (2, 2_000))))
+    walked = {}
+    for how in ("hash", "vertex_cut"):
+        options = RunOptions(engine=engine, num_partitions=3, partitioning=how)
+        done = run_program(graph, levels(), options).supersteps
+        assert all(one.pulled == 0 for one in done)
+        walked[how] = [one.edges for one in done]
+    assert walked["hash"] == walked["vertex_cut"]
+    assert sum(walked["hash"]) > 1_000
 
 
 def test_what_leaves_a_partition_is_combined(engine):
@@ -179,6 +307,28 @@ def test_two_lambdas_on_one_line_are_told_apart():
     assert run_program(graph, program, RunOptions()).values.tolist() == interpret(graph, program)
 
 
+def _imports(value):
+    from numpy import random as chance
+
+    return value + chance.random()
+
+
+def _drawn():
+    return np.random.random()
+
+
+RANDOM = {
+    "numpy.random": lambda value: value + np.random.random(),
+    "a function of numpy.random": lambda value: value + normal(),
+    "random": lambda value: value + random.random(),
+    "a function of random": lambda value: value + shuffled(),
+    "a generator": lambda value: value + GENERATOR.random(),
+    "a helper": lambda value: value + _drawn(),
+    "an import": _imports,
+    "a part of numpy.random": lambda value: value + np.random.default_rng(1).random(),
+}
+
+
 class TestErrors:
     def test_a_function_that_numba_cannot_compile_is_named_with_its_line(self):
         def broken(value, combined):
@@ -210,6 +360,15 @@ class TestErrors:
     def test_a_function_that_calls_itself(self):
         with pytest.raises(ProgramError, match="calls itself"):
             levels_like(message=_endless)
+
+    @pytest.mark.parametrize("name", RANDOM)
+    def test_random_numbers_are_refused_because_a_replay_would_differ(self, name):
+        with pytest.raises(ProgramError, match="`message`.*draws random numbers.*run again after"):
+            levels_like(message=RANDOM[name])
+
+    def test_a_name_that_only_sounds_random_is_allowed(self):
+        shuffled = 3
+        levels_like(message=lambda value: value + shuffled)
 
     def test_a_combine_that_is_none(self):
         with pytest.raises(InvalidValueError, match="combine is 'mean', but must be one of sum"):

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import EdgeFileError, GraphError, GraphTooLargeError
+from talka.events import Stream
+from talka.events.base import Noted
 from talka.graph import memory
 from talka.graph.graph import Graph
 from tests.graph.building_twin import assert_same, build
@@ -76,6 +78,13 @@ def test_dictionaries_and_chunks_are_columns_too():
         ("target,source\nb,a\n", [("a", "b")]),
         (f"0,{2**64 - 1}\n", [(0, 2**64 - 1)]),
         ("source,target\n", []),
+        ("1,2\r3,4\r", [(1, 2), (3, 4)]),
+        (",u,v\n0,1,2\n1,3,4\n", [(1, 2), (3, 4)]),
+        (",u,v\n0,a,b\n", [("a", "b")]),
+        ("Unnamed: 0,person,friend\n0,1,2\n", [(1, 2)]),
+        (",source,target\n0,1,2\n", [(1, 2)]),
+        ("source,target,time\n1,2,99\n", [(1, 2)]),
+        ("user,item,timestamp\n1,2,99\n", [(1, 2)]),
         ("", []),
     ],
 )
@@ -84,6 +93,31 @@ def test_csv_with_headers_comments_quotes_and_empty_lines(tmp_path, content, edg
     path = tmp_path / ("edges.csv" if pack is bytes else "edges.csv.gz")
     path.write_bytes(pack(content.encode()))
     assert_same(Graph.from_edges(path), build(edges))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_column_becomes_the_weight_by_its_name_where_the_ends_have_theirs(tmp_path, name):
+    table = pa.table({"src": [1, 2], "dst": [2, 3], "time": [7, 8], "cost": [0.5, 1.5]})
+    for columns, weights in ((table.drop_columns("cost"), None), (table, [0.5, 1.5])):
+        WRITERS[name](columns, tmp_path / name)
+        assert_same(Graph.from_edges(tmp_path / name), build([(1, 2), (2, 3)], weights))
+        assert_same(Graph.from_edges(columns), build([(1, 2), (2, 3)], weights))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_columns_that_were_taken_are_noted(tmp_path, name):
+    WRITERS[name](TABLE, tmp_path / name)
+    events, seen = Stream(), []
+    with events.listening(seen.append):
+        Graph.from_edges(tmp_path / name, events=events)
+    said = "source is column 'src', target is column 'dst', weight is column 'weight'"
+    assert Noted("graph/read", f"{said} (not used: 'note')") in seen
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path):
+    (tmp_path / "edges.csv").write_text("vertex,vertex\n1,2\n")
+    with pytest.raises(EdgeFileError, match="line 1: two columns are called 'vertex'"):
+        Graph.from_edges(tmp_path / "edges.csv")
 
 
 def test_tsv_is_cut_at_tabs_only(tmp_path):
@@ -146,6 +180,26 @@ def test_weights_may_be_given_beside_edges_that_have_none():
     assert_same(Graph.from_edges(([1, 2], [2, 3]), [5, 6]), build([(1, 2), (2, 3)], [5.0, 6.0]))
 
 
+@pytest.mark.parametrize("num_edges", range(5))
+@pytest.mark.parametrize("edge", [tuple, list])
+@pytest.mark.parametrize("whole", [list, iter])
+def test_a_list_of_pairs_is_a_list_of_edges_however_many_there_are(num_edges, edge, whole):
+    pairs = [(1, 2), (3, 4), (2, 9), (7, 1)][:num_edges]
+    graph = Graph.from_edges(whole([edge(pair) for pair in pairs]))
+    assert_same(graph, build(pairs))
+
+
+def test_an_edge_may_have_a_weight():
+    graph = Graph.from_edges([("a", "b", 0.5), ("b", "c", 2)])
+    assert_same(graph, build([("a", "b"), ("b", "c")], [0.5, 2.0]))
+
+
+@pytest.mark.parametrize("make", [list, np.array, pa.array, range])
+def test_a_tuple_of_two_columns_is_sources_and_targets(make):
+    sources, targets = (make(2), make(2, 4)) if make is range else (make([0, 1]), make([2, 3]))
+    assert_same(Graph.from_edges((sources, targets)), build([(0, 2), (1, 3)]))
+
+
 @pytest.mark.parametrize(
     "edges, options, problem",
     [
@@ -167,6 +221,12 @@ def test_weights_may_be_given_beside_edges_that_have_none():
         (scipy.sparse.coo_array((2, 3)), {}, r"a matrix of shape \(2, 3\)"),
         (np.zeros((5, 2), int), {}, r"ndarray of shape \(5, 2\)"),
         (7, {}, "no graph from int"),
+        (((1, 2), (3, 4)), {}, "may be two edges or a pair"),
+        (((1, 2, 0.5), [3, 4, 0.5]), {}, "may be two edges or a pair"),
+        ([(1, 2), (3, 4, 5.0)], {}, r"an edge of 3 values \(edge 1\)"),
+        ([[1, 2, 3, 4], [5, 6, 7, 8]], {}, r"an edge of 4 values \(edge 0\)"),
+        ([np.array([1, 2]), np.array([3, 4])], {}, r"an edge that is ndarray \(edge 0\)"),
+        (["ab", "cd"], {}, r"an edge that is str \(edge 0\)"),
     ],
 )
 def test_what_makes_no_graph_is_an_error_that_says_why(edges, options, problem):
@@ -179,7 +239,3 @@ def test_a_graph_that_would_not_fit_is_refused_before_memory_is_taken(monkeypatc
     sources = np.broadcast_to(np.int64(1), 1_000_000)
     with pytest.raises(GraphTooLargeError, match=r"1\.00 M edges needs about 24\.0 MB.*1\.00 MB"):
         Graph.from_edges((sources, sources))
-
-
-def test_free_memory_is_no_more_than_there_is():
-    assert 0 < memory.available_memory_bytes() <= memory.usable_memory_bytes()

@@ -38,7 +38,7 @@ def edge_texts(draw, ids):
         )
     )
     gap = st.sampled_from([" ", "\t", ",", ", ", "  \t", " , "])
-    end = st.sampled_from(["\n", "\r\n", " \n", "\n\n", "\n# 1 2 3\n", "\n%\n"])
+    end = st.sampled_from(["\n", "\r\n", "\r", " \n", "\n\n", "\n# 1 2 3\n", "\r%\r"])
     lines = [draw(st.sampled_from(["", "\n", "# 1 2\n", " %\n"]))]
     for at, (source, target) in enumerate(pairs):
         fields = [str(source), str(target)]
@@ -59,8 +59,9 @@ def test_whole_numbers_are_read_in_any_dress(tmp_path_factory, drawn, block_byte
     path = written(tmp_path_factory.mktemp("edges"), content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_PIECE_BYTES", min(block_bytes, 1 << 20))
-        patch.setattr(blocks.blocks, "__kwdefaults__", {"block_bytes": block_bytes})
-        graph = Graph.from_edges(path)
+        usual = blocks.blocks.__kwdefaults__
+        patch.setattr(blocks.blocks, "__kwdefaults__", {**usual, "block_bytes": block_bytes})
+        graph = Graph.from_edges(path, format="edges")
     assert_same(graph, build(pairs, weights))
     assert graph.is_weighted == (weights is not None and len(pairs) > 0)
 
@@ -97,6 +98,39 @@ def test_a_header_is_no_edge(tmp_path, header):
 def test_names_of_columns_are_a_header_before_strings_too(tmp_path):
     graph = Graph.from_edges(written(tmp_path, "src dst\nanna bert\n"))
     assert graph.ids.as_arrow().to_pylist() == ["anna", "bert"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_end_in_any_way_and_are_counted(tmp_path, end):
+    content = end.join(["# c", "1 2", "2 3", "3 1", ""])
+    assert_same(Graph.from_edges(written(tmp_path, content)), build([(1, 2), (2, 3), (3, 1)]))
+    with pytest.raises(EdgeFileError) as raised:
+        Graph.from_edges(written(tmp_path, f"{content}4 x{end}"))
+    assert raised.value.line == 5
+
+
+@pytest.mark.parametrize(
+    "content, pairs, weights",
+    [
+        ("target source\n1 2\n3 4\n", [(2, 1), (4, 3)], None),
+        ("weight source target\n5 1 2\n6 3 4\n", [(1, 2), (3, 4)], [5.0, 6.0]),
+        ("source target time\n1 2 99\n3 4 98\n", [(1, 2), (3, 4)], None),
+        ("x y timestamp\n1 2 99\n3 4 98\n", [(1, 2), (3, 4)], None),
+        ("x y z\n1 2 99\n3 4 98\n", [(1, 2), (3, 4)], [99.0, 98.0]),
+        ("x y z\n1 2 red\n3 4 blue\n", [(1, 2), (3, 4)], None),
+        (",u,v\n0,1,2\n1,3,4\n", [(1, 2), (3, 4)], None),
+        ("\t1 2\n\t3 4\n", [(1, 2), (3, 4)], None),
+        (",u,v\n0,anna,bert\n1,bert,carl\n", [("anna", "bert"), ("bert", "carl")], None),
+    ],
+)
+def test_a_header_says_which_columns_are_what(tmp_path, content, pairs, weights):
+    assert_same(Graph.from_edges(written(tmp_path, content)), build(pairs, weights))
+
+
+def test_a_header_with_fewer_names_than_fields_is_an_error(tmp_path):
+    with pytest.raises(EdgeFileError, match="has 3 fields, but the header has 2 names") as raised:
+        Graph.from_edges(written(tmp_path, "# c\nsource target\n0 1 2\n"))
+    assert raised.value.line == 3
 
 
 def test_a_byte_order_mark_is_no_part_of_an_id(tmp_path):
@@ -159,7 +193,7 @@ def test_a_weight_that_is_no_number_is_named_with_its_line(tmp_path, weight):
 
 def test_a_string_that_is_no_utf8_is_named_with_its_line(tmp_path):
     path = written(tmp_path, b"anna bert\nb\xffrt anna\n")
-    with pytest.raises(EdgeFileError, match="is no UTF-8") as raised:
+    with pytest.raises(EdgeFileError, match="is not UTF-8") as raised:
         Graph.from_edges(path)
     assert raised.value.line == 2
 

@@ -113,6 +113,61 @@ def grown(pairs, directed):
     return values, edges
 
 
+class Asking(VertexProgram):
+    """Every partition asks for the same edges, with weights of its own, and for one that exists."""
+
+    columns: ClassVar = {"value": np.int64}
+    mutates = True
+    num_supersteps = 2
+
+    def compute(self, step):
+        if step.superstep < 2:
+            step.add_edges([], [])
+            for vertex in step.ids:
+                step.add_edges([7, 100, 100], [100, 7, 7], [9.0 - vertex, 3.0, 5.0 + vertex])
+            step.add_edges([0], [1], [-1.0])
+
+
+@pytest.mark.parametrize("num_partitions", [1, 2, 5])
+@pytest.mark.parametrize("directed", [True, False])
+def test_an_edge_that_several_partitions_ask_for_is_added_once(engine, num_partitions, directed):
+    path = np.arange(8)
+    graph = Graph.from_edges((path[:-1], path[1:]), np.ones(7), directed)
+    options = RunOptions(engine=engine, num_partitions=num_partitions, partitioning="hash")
+    after = run_program(graph, Asking(), options).graph
+    added = {(7, 100): 2.0, (100, 7): 3.0 if directed else 2.0}  # 9 - 7 is the smallest
+    expected = {**{(v, v + 1): 1.0 for v in range(7)}, **added}
+    if not directed:
+        expected |= {(b, a): weight for (a, b), weight in expected.items()}
+    assert edges_of(after) == sorted((*ends, weight) for ends, weight in expected.items())
+    assert after.num_edges == (9 if directed else 8)
+
+
+def edges_of(graph):
+    """Source, target and weight by id; an undirected edge both ways."""
+    sources = np.repeat(np.arange(graph.num_vertices), graph.out.degrees())
+    return sorted(
+        (graph.vertex_of(a), graph.vertex_of(b), float(w))
+        for a, b, w in zip(sources, graph.out.columns, graph.out.weights, strict=True)
+    )
+
+
+class Naming(VertexProgram):
+    mutates = True
+    num_supersteps = 1
+
+    def compute(self, step):
+        if step.superstep == 0:
+            step.add_edges(["a", "b"], ["new", "a"])
+
+
+def test_vertices_with_names_may_get_edges(engine):
+    graph = Graph.from_edges((["a", "b"], ["b", "c"]))
+    after = run_program(graph, Naming(), RunOptions(engine=engine, num_partitions=2)).graph
+    assert after.ids.ascending.to_pylist() == ["a", "b", "c", "new"]
+    assert after.num_edges == 4
+
+
 class Silent(VertexProgram):
     def compute(self, step):
         step.vote_to_halt(step.vertices > 0)
@@ -140,6 +195,70 @@ def test_a_halted_vertex_wakes_when_a_message_reaches_it(engine):
     assert woken[2] == 4
 
 
+class Zeros(VertexProgram):
+    """Sends what adds up to nothing in several ways; counts messages and who was woken by them."""
+
+    columns: ClassVar = {"woken": np.int64, "got": np.int64}
+    message_type = np.int64
+
+    def __init__(self, combine, way, mutates=False):
+        self.combine, self.way, self.mutates = combine, way, mutates
+
+    def compute(self, step):
+        step["woken"] = step["woken"] + step.active
+        step["got"] = step["got"] + step.got_message
+        if step.superstep == 0:
+            said = np.full(len(step.vertices), step.nothing)
+            if self.combine == "sum":
+                said = np.where(step.vertices % 2, 1, -1)  # pairs of them are 0
+            self.send(step, said)
+        if self.mutates and step.superstep == 0:
+            step.add_vertices([50])
+        step.vote_to_halt()
+
+    def send(self, step, said):
+        where = step.vertices % 5 != 0
+        if self.way == "edges":
+            step.send_along_edges(said)
+        elif self.way == "some":
+            step.send_along_edges(said, where=where)
+        elif self.way == "each":
+            step.send(step.vertices // 2, said)
+        else:
+            step.send_along_edges(said, where=where)
+            step.send_along_edges(said, where=~where)
+            step.send(step.vertices // 2, said)
+
+
+@pytest.mark.parametrize("way", ["edges", "some", "each", "all"])
+@pytest.mark.parametrize("combine", ["sum", "min", "max"])
+def test_a_message_wakes_whatever_it_says(engine, combine, way):
+    generator = np.random.default_rng(7)
+    graph = Graph.from_edges(tuple(generator.integers(0, 12, (2, 24))), vertices=np.arange(12))
+    sources = np.repeat(np.arange(12), graph.out.degrees())
+    if way == "some":
+        heard = set(graph.out.columns[sources % 5 != 0].tolist())
+    else:
+        heard = set() if way == "each" else set(graph.out.columns.tolist())
+    if way in ("each", "all"):
+        heard |= set(range(6))
+    for num_partitions in (1, 3):
+        options = RunOptions(engine=engine, num_partitions=num_partitions)
+        found = run_program(graph, Zeros(combine, way), options)
+        assert found.columns["got"].tolist() == [int(v in heard) for v in range(12)]
+        assert found.columns["woken"].tolist() == [1 + (v in heard) for v in range(12)]
+
+
+@pytest.mark.parametrize("num_partitions", [1, 3])
+def test_messages_of_zero_survive_a_change_of_the_graph(engine, num_partitions):
+    ring = np.arange(6)
+    graph = Graph.from_edges((ring, (ring + 1) % 6))
+    options = RunOptions(engine=engine, num_partitions=num_partitions)
+    found = run_program(graph, Zeros("max", "edges", mutates=True), options)
+    got = {i: int(found.columns["got"][found.graph.number_of(i)]) for i in [*ring.tolist(), 50]}
+    assert got == {**dict.fromkeys(range(6), 1), 50: 0}
+
+
 def test_a_program_that_never_halts_stops(engine):
     graph = Graph.from_edges(([0, 1, 2], [1, 2, 3]))
     with pytest.raises(NeverHaltsError, match="1 vertices"):
@@ -156,6 +275,26 @@ def test_python_programs_run_in_worker_processes(engine):
         run_program(graph, Slow(), options).values.tolist()
         == run_program(graph, Ranks(), options).values.tolist()
     )
+
+
+class Signed(VertexProgram):
+    columns: ClassVar = {"balance": np.int64, "negative": np.int64, "neighbours": np.int64}
+    num_supersteps = 0
+
+    def compute(self, step):
+        step["balance"] = step.in_degrees - step.out_degrees
+        step["negative"] = -step.vertices
+        first = step.numbers_of_slots[step.edges.columns[:1]]
+        step["neighbours"] = (first - 100).sum()
+
+
+def test_degrees_and_numbers_are_signed(engine):
+    graph = Graph.from_edges(([0, 0, 1], [1, 2, 2]))
+    found = run_program(graph, Signed(), RunOptions(engine=engine))
+    by_id = {vertex: found.columns["balance"][graph.number_of(vertex)] for vertex in range(3)}
+    assert by_id == {0: -2, 1: 0, 2: 2}
+    assert found.columns["negative"].tolist() == [0, -1, -2]
+    assert (found.columns["neighbours"] < 0).all()
 
 
 class TestErrors:
@@ -178,6 +317,12 @@ class TestErrors:
             step.send([9], [1.0])
 
         assert "a vertex number is 9" in self.failing(engine, compute=compute)
+
+    def test_a_receiver_below_the_first(self, engine):
+        def compute(self, step):
+            step.send(step.vertices - 1, 1.0)
+
+        assert "a vertex number is -1" in self.failing(engine, compute=compute)
 
     def test_an_inbox_where_messages_are_combined(self, engine):
         said = self.failing(engine, combine="sum", compute=lambda self, step: step.inbox)

@@ -8,9 +8,7 @@ import hashlib
 import importlib.util
 import os
 import re
-import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -24,6 +22,7 @@ from numba.core.errors import NumbaError
 
 from talka.errors import ProgramError
 from talka.files import write_whole
+from talka.graph import kernel_cache
 from talka.graph.functions import Function
 from talka.graph.program import EdgeProgram
 from talka.graph.template import module_text
@@ -55,9 +54,18 @@ def kernels(text: str) -> Any:
 @cache
 def _load(text: str) -> ModuleType:
     name = hashlib.sha256(f"{numba.__version__}\n{text}".encode()).hexdigest()[:32]
-    path = _folder() / f"edge_program_{name}.py"
+    path = kernel_cache.folder() / f"edge_program_{name}.py"
+    try:
+        return _load_file(path, text)
+    except FileNotFoundError:  # another process took it for unused at this very moment
+        return _load_file(path, text)
+
+
+def _load_file(path: Path, text: str) -> ModuleType:
+    kernel_cache.mark_used(path)
     if not _holds(path, text):
         write_whole(path, text)
+        kernel_cache.remove_unused(path.parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -72,27 +80,6 @@ def _holds(path: Path, text: str) -> bool:
         return path.read_text(encoding="utf-8") == text
     except OSError:
         return False
-
-
-@cache
-def _folder() -> Path:
-    """The user's own folder for generated code; one that others may write to is not used."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(home) / "talka" / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.stat()
-        foreign = status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if not foreign and os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass  # no home, or one that cannot be written
-    return Path(_temporary().name)
-
-
-@cache
-def _temporary() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="talka-kernels-")
 
 
 def _as_program_error(program: EdgeProgram, error: NumbaError) -> ProgramError:
@@ -113,21 +100,27 @@ def _original(program: EdgeProgram, name: str) -> Any:
 
 
 def _types(program: EdgeProgram, function: Function) -> Iterator[Any]:
-    value = numba.from_dtype(np.dtype(program.value_type))
-    message = numba.from_dtype(np.dtype(program.message_type))
+    value, message = _seen_as(program.value_type), _seen_as(program.message_type)
     if function.name == "combine":
         yield from (message, message)
         return
     known = {
         "value": value, "old": value, "combined": message, "weight": numba.float64,
-        "vertex": numba.uint32, "out_degree": numba.uint32, "in_degree": numba.uint32,
+        "vertex": numba.int64, "out_degree": numba.int64, "in_degree": numba.int64,
         "num_vertices": numba.int64, "superstep": numba.int64,
         **{name: _of_scalar(given) for name, given in program.parameters.items()},
-        **{name: numba.from_dtype(np.asarray(a).dtype) for name, a in program.attributes.items()},
+        **{name: _seen_as(np.asarray(array).dtype) for name, array in program.attributes.items()},
         **dict.fromkeys(program.aggregates, numba.float64),
     }  # fmt: skip
     for name in function.parameters:
         yield known[name]
+
+
+def _seen_as(kind: Any) -> Any:
+    """The type as functions see it: `_signed` in `template.py` says why."""
+    dtype = np.dtype(kind)
+    is_signed = dtype.kind == "u" and dtype.itemsize < 8
+    return numba.int64 if is_signed else numba.from_dtype(dtype)
 
 
 def _of_scalar(value: float) -> Any:

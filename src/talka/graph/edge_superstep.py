@@ -71,14 +71,8 @@ class EdgeSuperstep:
         self.nothing = self.message_type.type(plan.nothing)
         self.num_own = len(part.own)
         self.report = Report()
-        self._env: list[Any] = [
-            *arrays[:3],
-            np.int64(context.num_vertices),
-            np.int64(context.superstep),
-            *arrays[3:],
-            *plan.parameters,
-            *(float(context.aggregates.get(name, np.nan)) for name in plan.aggregates),
-        ]
+        self._arrays = arrays
+        self._env = self._env_of(context.superstep)
 
     def begin(self) -> State:
         """Values before superstep 0."""
@@ -92,13 +86,14 @@ class EdgeSuperstep:
 
     def receive(self, values: NDArray[Any], mails: Sequence[NDArray[Any]]) -> State:
         """Combine what arrived, by order of partitions, and update."""
+        env = self._env_of(self.context.superstep - 1)
         arrived = [opened(mail) for mail in mails]
         some = [(q, mail) for q, mail in enumerate(arrived) if isinstance(mail, Some)]
         if self.plan.has_frontier and all(isinstance(m, Some) or len(m) == 0 for m in arrived):
             own = self.part.index
-            routes = [(None if q == own else self._places_from(q), mail) for q, mail in some]
-            return self._update_some(values, routes)
-        return self._update_all(values, self._combined(arrived))
+            routes = [(None if q == own else self.part.route_from(q), mail) for q, mail in some]
+            return self._update_some(values, routes, env)
+        return self._update_all(values, self._combined(arrived), env)
 
     def send(self, state: State) -> list[NDArray[Any]]:
         """Mail for every partition, this one too, where it brings what stays here."""
@@ -168,10 +163,26 @@ class EdgeSuperstep:
 
     # What arrived.
 
+    def _env_of(self, superstep: int) -> list[Any]:
+        """Everything that kernels take beside their own arguments.
+
+        `update` gets the superstep in which the messages were sent: the number that `message` saw.
+        """
+        context, plan = self.context, self.plan
+        return [
+            *self._arrays[:3],
+            np.int64(context.num_vertices),
+            np.int64(superstep),
+            *self._arrays[3:],
+            *plan.parameters,
+            *(float(context.aggregates.get(name, np.nan)) for name in plan.aggregates),
+        ]
+
     def _updated(self, values: NDArray[Any], own: Some | NDArray[Any]) -> State:
+        """After messages that were sent in this same superstep."""
         if isinstance(own, Some):
-            return self._update_some(values, [(None, own)])
-        return self._update_all(values, own)
+            return self._update_some(values, [(None, own)], self._env)
+        return self._update_all(values, own, self._env)
 
     def _combined(self, arrived: Sequence[Some | NDArray[Any]]) -> NDArray[Any]:
         """One message for each own vertex."""
@@ -186,21 +197,25 @@ class EdgeSuperstep:
             if isinstance(own, Some):
                 combined[own.places] = own.messages
         for q, mail in others:
-            places = self._places_from(q)
+            places = self.part.route_from(q)
             if isinstance(mail, Some):
                 self.kernels.merge_all(places[mail.places], mail.messages, combined)
             elif len(mail):
                 self.kernels.merge_all(places, mail, combined)
         return combined
 
-    def _update_all(self, values: NDArray[Any], combined: NDArray[Any]) -> State:
+    def _update_all(self, values: NDArray[Any], combined: NDArray[Any], env: list[Any]) -> State:
         changed = np.empty_like(values)
         flags = np.empty(self.num_own, np.uint8)
-        self._over_own("update_all", values, combined, changed, flags)
+        cuts = self._even(self.num_own)
+        over_ranges(self.kernels.update_all, cuts, values, combined, changed, flags, *env)
         return self._counted(values, changed, _places(flags) if self.plan.has_frontier else None)
 
     def _update_some(
-        self, values: NDArray[Any], arrived: Sequence[tuple[NDArray[np.uint32] | None, Some]]
+        self,
+        values: NDArray[Any],
+        arrived: Sequence[tuple[NDArray[np.uint32] | None, Some]],
+        env: list[Any],
     ) -> State:
         with scratch(self.num_own, self.message_type, self.nothing) as kept:
             num_touched = 0
@@ -213,9 +228,7 @@ class EdgeSuperstep:
             touched = np.sort(kept.touched[:num_touched])
             changed = values.copy()
             frontier = np.empty(num_touched, np.uint32)
-            num_active = self.kernels.update_some(
-                touched, kept.combined, changed, frontier, *self._env
-            )
+            num_active = self.kernels.update_some(touched, kept.combined, changed, frontier, *env)
             kept.clear(num_touched)
         return self._counted(values, changed, frontier[:num_active])
 
@@ -284,7 +297,7 @@ class EdgeSuperstep:
             messages = kept.combined[places]
             kept.clear(num_touched)
         self.report.way = "push"
-        self.report.edges += self.report.active_edges
+        self.report.edges += self._edges_here(frontier)
         said = messages != self.nothing
         return Some(places, messages) if said.all() else Some(places[said], messages[said])
 
@@ -347,11 +360,6 @@ class EdgeSuperstep:
     def _count(self, mail: NDArray[Any]) -> None:
         self.report.num_messages += len(mail)
         self.report.sent_bytes += mail.nbytes
-
-    def _places_from(self, q: int) -> NDArray[np.uint32]:
-        offsets = self.part.receive_place_offsets
-        places: NDArray[np.uint32] = self.part.receive_places[offsets[q] : offsets[q + 1]]
-        return places
 
     # Threads.
 

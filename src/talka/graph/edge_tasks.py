@@ -18,6 +18,13 @@ from talka.graph.edge_superstep import EdgePlan, EdgeSuperstep, State
 from talka.graph.part import Part
 from talka.graph.placing import Placed
 from talka.graph.program import EdgeProgram
+from talka.graph.restoring import (
+    check_array,
+    check_below,
+    check_count,
+    check_edge_mail,
+    check_report,
+)
 from talka.graph.template import nothing_of
 from talka.graph.turn import Turn, as_saved
 
@@ -27,9 +34,17 @@ _EVERYBODY = np.zeros(0, np.uint32)  # a frontier that is not kept, because all 
 class EdgeStepper:
     """Runs an edge program on partitions that were placed."""
 
-    def __init__(self, plan: EdgePlan, placed: Sequence[Placed], *, is_vertex_cut: bool) -> None:
+    def __init__(
+        self,
+        plan: EdgePlan,
+        parts: Sequence[Part],
+        placed: Sequence[Placed],
+        *,
+        is_vertex_cut: bool,
+    ) -> None:
         self.num_partitions = len(placed)
         self._plan, self._placed, self._is_vertex_cut = plan, placed, is_vertex_cut
+        self._parts = parts
 
     def begin(self, engine: Engine, index: int, context: Context) -> Turn:
         return self._submit(engine, index, context, ())
@@ -51,11 +66,29 @@ class EdgeStepper:
             return list(turns)
         return [self._second_half(engine, context, turns, i) for i in range(len(turns))]
 
+    def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
+        check_count("partitions", saved, self.num_partitions)
+        for part, tasks in zip(self._parts, saved, strict=True):
+            check_count("tasks", tasks, 2 if self._is_vertex_cut else 1)
+            check_count("outputs", tasks[0], 3 + self.num_partitions)
+            report, values, frontier, *mails = tasks[0]
+            check_report(report, self._plan.aggregates)
+            check_array("values", values, self._plan.value_type, part.num_own)
+            check_array("vertices that send", frontier, np.uint32)
+            check_below("vertices that send", frontier, part.num_own)
+            if self._is_vertex_cut:  # the first half was used already
+                check_count("outputs", tasks[1], 1 + self.num_partitions)
+                report, *mails = tasks[1]
+                check_report(report, {})
+            kind = np.dtype(self._plan.message_type)
+            for receiver, mail in zip(self._parts, mails, strict=True):
+                check_edge_mail(mail, kind, receiver, part.index)
+
     def changed_graph(self) -> list[Any]:
         return []  # edge programs change no graph
 
     def take_graph(self, saved: Sequence[Any]) -> None:
-        pass
+        check_count("graphs", saved, 0)
 
     def _second_half(
         self, engine: Engine, context: Context, turns: Sequence[Turn], index: int

@@ -9,7 +9,7 @@ import copy
 import inspect
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +19,13 @@ from talka.errors import ProgramError
 
 _MODULES = {math: "math", np: "np"}
 _IMPORTED = {getattr(math, name): f"math.{name}" for name in dir(math) if name[0] != "_"}
+
+_RANDOM_MODULES = ("random", "secrets")
+_NO_RANDOMNESS = (
+    "it draws random numbers with {}, so a superstep that is run again after a loss would give other"
+    " values; compute them from `vertex`, `superstep` and a seed among the parameters, as"
+    " docs/graphs.md shows"
+)
 
 
 class Function(NamedTuple):
@@ -63,11 +70,16 @@ def _definitions(
     tree = _tree_of(function, name)
     bound = inspect.getclosurevars(function)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    known_values = {**bound.globals, **bound.nonlocals}
+    drawn_with = _randomness(tree, {key: known_values[key] for key in used & known_values.keys()})
+    if drawn_with is not None:
+        part = name.partition("__")[0]  # of a helper: the function of the program that calls it
+        raise ProgramError(part, where_is(function), _NO_RANDOMNESS.format(drawn_with))
     if unknown := sorted(used & bound.unbound):
         raise ProgramError(name, where_is(function), f"{unknown[0]} is not defined")
     before: list[str] = []
     renamed: dict[str, str] = {}
-    for known, value in {**bound.globals, **bound.nonlocals}.items():
+    for known, value in known_values.items():
         if isinstance(value, types.ModuleType) and value in _MODULES:
             renamed[known] = _MODULES[value]
             continue
@@ -82,6 +94,35 @@ def _definitions(
     _Rename(renamed).visit(tree)
     tree.name = name
     return [*before, f"@inlined\n{ast.unparse(tree)}"]
+
+
+def _randomness(tree: ast.AST, known: Mapping[str, Any]) -> str | None:
+    """What the function draws random numbers with, as it is written there."""
+    for name, value in known.items():
+        if _is_random(value):
+            return name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _RANDOM_MODULES:
+            written = ast.unparse(node)
+            owner = known.get(written.partition(".")[0])
+            if owner is None or isinstance(owner, types.ModuleType):
+                return written
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imported = [*(alias.name for alias in node.names), getattr(node, "module", "") or ""]
+            if any(part in _RANDOM_MODULES for path in imported for part in path.split(".")):
+                return ast.unparse(node)
+    return None
+
+
+def _is_random(value: Any) -> bool:
+    """Whether it is one of those modules, a function or a generator from one, or a method of it."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.rpartition(".")[2] in _RANDOM_MODULES
+    for source in (value, getattr(value, "__self__", None), type(value)):
+        module = getattr(source, "__module__", None)
+        if isinstance(module, str) and any(p in _RANDOM_MODULES for p in module.split(".")):
+            return True
+    return False
 
 
 def _literal(value: Any, known: str, function: types.FunctionType, name: str) -> str:

@@ -15,12 +15,12 @@ from talka.graph.building import Rules, build, freeze, union
 from talka.graph.csr import Csr
 from talka.graph.ids import Ids
 from talka.graph.kernels.simple import neighbours
-from talka.graph.kernels.threads import num_cores
 from talka.graph.partitioning import Partitioned, cut
 from talka.graph.program import EdgeProgram
 from talka.graph.reading.detect import FileFormat, read_edges
 from talka.graph.running import RunOptions, run_program
 from talka.graph.vertex_program import VertexProgram
+from talka.machine import num_cores
 
 
 class Degrees(NamedTuple):
@@ -72,9 +72,10 @@ class Graph(Methods):
         Parameters
         ----------
         edges
-            A pair (sources, targets) of arrays or sequences of whole numbers or strings; an Arrow
-            table (columns named source and target, or the first two; weight, or a third one of
-            numbers); a square scipy sparse matrix (every row is a vertex; entries are weights
+            A list of edges, each a tuple or list (source, target) or (source, target, weight); a
+            tuple (sources, targets) of arrays or lists. Ids are whole numbers or strings. Or an
+            Arrow table (columns named source, target and weight, or the first two, and a third one
+            of numbers); a square scipy sparse matrix (every row is a vertex; entries are weights
             unless all are 1); or the path of a file (see `talka.graph.reading`).
         weights
             One for each edge, for edges that come without.

@@ -15,7 +15,8 @@ class Rules(NamedTuple):
 
     num_supersteps: int | None
     """So many supersteps after the first (which only speaks)."""
-    max_supersteps: int
+    max_supersteps: int | None
+    """More than these are an error; None: there is no limit."""
     until: Callable[[Mapping[str, Any]], bool] | None
     aggregates: Mapping[str, Combined]
     """How each is combined over partitions."""
@@ -43,7 +44,7 @@ class Rules(NamedTuple):
         return superstep > 0 and self.until is not None and self.until(totals)
 
     def is_too_long(self, superstep: int) -> bool:
-        return superstep >= self.max_supersteps
+        return self.max_supersteps is not None and superstep >= self.max_supersteps
 
 
 def _total(combine: Combined, values: list[Any]) -> Any:

@@ -1,17 +1,23 @@
-"""What one partition says to another in a superstep: an array, in one of three forms.
+"""What one partition says to another in a superstep: an array, in one of four forms.
 
     empty                      nothing
     messages                   one for every place of the route, in its order
     records (place, message)   for some places
+    records (optional)         one for every place; `nothing` where there is no message
+
+In an edge program a message that equals `nothing` is no message in any form. In a general program it
+is one, unless it is an optional message.
 
 Both ends know the route (`Part`), so no vertex is ever named. The shorter form is taken, from
 counts alone: the same messages always take the same bytes.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+OPTIONAL: Final = "optional"
 
 
 class Some(NamedTuple):
@@ -42,6 +48,39 @@ def mail_of_some(some: Some, num_places: int, nothing: Any) -> NDArray[Any]:
     records = np.empty(len(some.places), kind)
     records["place"], records["message"] = some.places, some.messages
     return records
+
+
+def mail_of_sent(
+    messages: NDArray[Any], is_sent: NDArray[np.bool_], nothing: Any, *, is_local: bool = False
+) -> NDArray[Any]:
+    """Return the mail of a general program.
+
+    Places without a message hold `nothing`, but so may places with one: a sum may be 0. Local mail
+    does not travel, so it is never copied to become shorter.
+    """
+    num_sent = int(np.count_nonzero(is_sent))
+    if num_sent == len(messages):
+        return messages
+    if num_sent == 0:
+        return messages[:0]
+    kind = record_of(messages.dtype)
+    is_short = is_local or num_sent * kind.itemsize >= messages.nbytes
+    if is_short and int(np.count_nonzero(messages != nothing)) == num_sent:
+        return messages.view([(OPTIONAL, messages.dtype)])
+    records = np.empty(num_sent, kind)
+    records["place"], records["message"] = np.flatnonzero(is_sent), messages[is_sent]
+    return records
+
+
+def sent_in(mail: NDArray[Any], nothing: Any) -> tuple[NDArray[np.int64] | slice, NDArray[Any]]:
+    """Return the places of the route and the messages of `mail_of_sent`."""
+    names = mail.dtype.names
+    if names is None:
+        return slice(None), mail
+    if names[0] == OPTIONAL:
+        places = np.flatnonzero(mail[OPTIONAL] != nothing)
+        return places, mail[OPTIONAL][places]
+    return mail["place"].astype(np.int64), mail["message"]
 
 
 def opened(mail: NDArray[Any]) -> Some | NDArray[Any]:

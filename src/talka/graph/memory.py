@@ -1,10 +1,7 @@
 """Would a graph fit into memory? Asked before any of it is taken."""
 
-import re
-from pathlib import Path
-
-from talka.engine.embedded import usable_memory_bytes
 from talka.errors import GraphTooLargeError
+from talka.machine import available_memory_bytes
 from talka.units import format_bytes, format_count
 
 BUILD_BYTES = 24
@@ -23,10 +20,3 @@ def check_it_fits(num_edges: float, *, is_weighted: bool, is_read: bool) -> None
     if needed > available:
         size = f"{format_count(num_edges)} edges"
         raise GraphTooLargeError(size, format_bytes(needed), format_bytes(available))
-
-
-def available_memory_bytes() -> int:
-    """What can be taken now without pushing anything out."""
-    found = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
-    usable = usable_memory_bytes()
-    return min(usable, int(found[1]) * 1024) if found else usable

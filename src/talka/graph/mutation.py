@@ -2,8 +2,9 @@
 
 Wishes of all vertices are carried out together, after the superstep in which they were made:
 edges are removed first, then vertices (with all edges at them), then vertices are added, then edges.
-A wish that is there already, or that names what is not there, changes nothing; two wishes for the
-same thing are one.
+A wish for something that exists already, or against something that does not exist, changes nothing.
+Two wishes for the same thing count as one. If they give an edge different weights, the smallest weight
+is used, whichever partition asked for it.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from talka.errors import InvalidValueError
+from talka.errors import InvalidValueError, PayloadError, TalkaError
 
 if TYPE_CHECKING:
     from talka.graph.graph import Graph
@@ -48,6 +49,8 @@ class Wishes:
         ]
         if len(ends[0]) != len(ends[1]):
             raise InvalidValueError("targets", len(ends[1]), f"as many as sources, {len(ends[0])}")
+        if len(ends[0]) == 0:
+            return  # an empty list has no type of ids
         self._kinds.append(np.full(len(ends[0]), KINDS.index(kind), np.uint8))
         self._ends[0].append(ends[0])
         self._ends[1].append(ends[1])
@@ -85,23 +88,47 @@ def mutated(graph: "Graph", tables: list[Any]) -> tuple["Graph", NDArray[np.bool
     sources, targets, weights = _edges_of(graph)
     keep = np.ones(len(sources), np.bool_)
     gone_sources, gone_targets, _ = chosen("remove_edge")
-    keep &= ~_are_among(graph, sources, targets, gone_sources, gone_targets)
+    gone = _keys(graph, *(_known(graph, ids, keep=True) for ids in (gone_sources, gone_targets)))
+    keep &= ~np.isin(_keys(graph, sources, targets), gone)
     is_gone = np.zeros(graph.num_vertices, np.bool_)
     is_gone[_known(graph, chosen("remove_vertex")[0])] = True
     keep &= ~(is_gone[sources] | is_gone[targets])
 
     names = _names_by_number(graph)
-    new_sources, new_targets, new_weights = chosen("add_edge")
+    kept = sources[keep], targets[keep]
+    new_sources, new_targets, new_weights = _added(graph, kept, *chosen("add_edge"))
     vertices = [_take(names, np.flatnonzero(~is_gone)), chosen("add_vertex")[0]]
     edges = [
-        _joined([_take(names, ends[keep]), new])
-        for ends, new in ((sources, new_sources), (targets, new_targets))
+        _joined([_take(names, ends), new])
+        for ends, new in zip(kept, (new_sources, new_targets), strict=True)
     ]
     all_weights = None
     if weights is not None:
         all_weights = np.concatenate([weights[keep], new_weights.to_numpy()])
     after = Graph.from_edges(tuple(edges), all_weights, graph.directed, vertices=_joined(vertices))
     return after, is_gone
+
+
+def _added(
+    graph: "Graph",
+    kept: tuple[NDArray[Any], NDArray[Any]],
+    sources: Any,
+    targets: Any,
+    weights: Any,
+) -> tuple[Any, Any, Any]:
+    """The wished-for edges that do not exist yet, each once, with the smallest weight."""
+    codes = pa.concat_arrays([sources, targets]).dictionary_encode().indices.to_numpy()
+    first, second = codes[: len(sources)], codes[len(sources) :]
+    if not graph.directed:
+        first, second = np.minimum(first, second), np.maximum(first, second)
+    order = np.lexsort((weights.to_numpy(), second, first))
+    ends = np.stack([first[order], second[order]])
+    is_first = np.append(True, (ends[:, 1:] != ends[:, :-1]).any(axis=0))[: len(order)]
+    # Ends that are new have no number, so no edge that exists has them.
+    wished = _keys(graph, *(_known(graph, ids, keep=True) for ids in (sources, targets)))
+    exists = np.isin(wished, _keys(graph, *kept))
+    chosen = pa.array(order[is_first & ~exists[order]])
+    return sources.take(chosen), targets.take(chosen), weights.take(chosen)
 
 
 def as_arrow(graph: "Graph") -> list[Any]:
@@ -119,9 +146,27 @@ def from_arrow(saved: Sequence[Any], like: "Graph") -> "Graph":
     from talka.graph.graph import Graph
 
     edges, names = saved
+    _check_graph(edges, names)
     ends = tuple(_joined([edges[name].combine_chunks()]) for name in ("source", "target"))
     weights = edges["weight"].to_numpy() if "weight" in edges.column_names else None
-    return Graph.from_edges(ends, weights, like.directed, vertices=_joined([names]))
+    try:
+        return Graph.from_edges(ends, weights, like.directed, vertices=_joined([names]))
+    except TalkaError as error:
+        raise PayloadError(f"holds a graph that cannot be built ({error})") from error
+
+
+def _check_graph(edges: Any, names: Any) -> None:
+    """Refuse what `as_arrow` cannot have returned: a checkpoint may hold anything."""
+    if not isinstance(edges, pa.Table) or not isinstance(names, pa.Array):
+        raise PayloadError("holds something else than the edges and vertices of a graph")
+    kind = names.type
+    expected = {"source": kind, "target": kind, "weight": pa.float64()}
+    is_known = pa.types.is_integer(kind) or kind in (pa.string(), pa.large_string())
+    found = dict(zip(edges.column_names, edges.schema.types, strict=True))
+    if not is_known or found not in (expected, {"source": kind, "target": kind}):
+        raise PayloadError("holds a graph with other columns than source, target and weight")
+    if names.null_count or any(column.null_count for column in edges.columns):
+        raise PayloadError("holds a graph with ids that are NULL")
 
 
 def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
@@ -136,17 +181,13 @@ def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] 
     return sources, targets, weights
 
 
-def _are_among(
-    graph: "Graph", sources: NDArray[Any], targets: NDArray[Any], gone: Any, gone_to: Any
-) -> NDArray[np.bool_]:
-    """Whether each edge is one of those that shall go."""
-    known = [_known(graph, gone, keep=True), _known(graph, gone_to, keep=True)]
-    both = (known[0] >= 0) & (known[1] >= 0)
-    first, second = known[0][both], known[1][both]
+def _keys(graph: "Graph", first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """One number for the ends of each edge; -1 where an end has no number."""
+    first, second = first.astype(np.int64), second.astype(np.int64)
     if not graph.directed:
         first, second = np.minimum(first, second), np.maximum(first, second)
-    size = np.int64(graph.num_vertices)
-    return np.isin(sources.astype(np.int64) * size + targets, first * size + second)
+    known = (first >= 0) & (second >= 0)
+    return np.where(known, first * graph.num_vertices + second, -1)
 
 
 def _known(graph: "Graph", ids: Any, *, keep: bool = False) -> NDArray[np.int64]:
@@ -170,4 +211,4 @@ def _take(names: Any, numbers: NDArray[Any]) -> Any:
 def _joined(arrays: list[Any]) -> Any:
     first = arrays[0]
     joined = pa.concat_arrays([first, *(array.cast(first.type) for array in arrays[1:])])
-    return joined if pa.types.is_string(joined.type) else joined.to_numpy()
+    return joined.to_numpy() if pa.types.is_integer(joined.type) else joined

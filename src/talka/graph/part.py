@@ -74,6 +74,13 @@ class Part:
         """Places of own vertices."""
         return places_in(self.own, numbers)
 
+    def route_from(self, index: int) -> NDArray[Any]:
+        """Return the places in `own` that mail of that partition is for, in its order."""
+        if index == self.index:
+            return np.arange(self.num_own)
+        offsets = self.receive_place_offsets
+        return self.receive_places[offsets[index] : offsets[index + 1]]
+
     def to_blob(self) -> NDArray[np.uint8]:
         """One array of bytes: a header of 8-byte words, then each array on a boundary of 64 bytes.
 

@@ -21,8 +21,9 @@ from talka.errors import InvalidValueError, UnknownNameError
 from talka.graph.csr import Csr
 from talka.graph.kernels.cutting import count_dealt, deal, lay_out, mirrors_of, rows_of
 from talka.graph.kernels.offsets import row_offsets
-from talka.graph.kernels.threads import balanced_cuts, num_cores, over_ranges
+from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.part import Numbers, Offsets, Part
+from talka.machine import num_cores
 
 Owners = NDArray[np.uint16]
 

@@ -7,7 +7,10 @@ Functions are plain scalar Python. Each names what it wants among:
     out_degree, in_degree
     weight              of the edge (`message` alone)
     combined            all messages (`update` alone)
-    num_vertices, superstep
+    num_vertices
+    superstep           the same number in `message`, in the `update` that receives the messages and
+                        in `active` after it, from 0 on; in an aggregate, that of the `update` that
+                        will see it
     any name in `parameters`, `attributes` or `aggregates`
 
 All of them are compiled into kernels (`compiler.py`), so a program is as fast as a loop by hand.

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from talka.graph.combining import combine_by_number
+from talka.graph.combining import combine_by_number, nothing_for
+from talka.graph.mail import sent_in
 from talka.graph.part import Part
 from talka.graph.partitioning import Partitioned
 from talka.graph.reports import Report
@@ -92,25 +93,27 @@ def _under_way(
             mail = outputs[first + part.index]
             if len(mail) == 0:
                 continue
-            numbers.append(_receivers(part, q, mail))
-            messages.append(mail if mail.dtype.names is None else mail["message"])
-    to = moved_to[np.concatenate(numbers or [np.empty(0, np.uint32)])]
-    said = np.concatenate(messages or [np.empty(0, program.message_type)])
-    arrives = to != _GONE
-    found, said = to[arrives].astype(np.uint32), said[arrives]
-    return combine_by_number(program.combine, found, said) if program.combine else (found, said)
+            to, said = _addressed(program, part, q, mail)
+            numbers.append(to)
+            messages.append(said)
+    moved = moved_to[np.concatenate(numbers or [np.empty(0, np.uint32)])]
+    under_way = np.concatenate(messages or [np.empty(0, program.message_type)])
+    arrives = moved != _GONE
+    found, under_way = moved[arrives].astype(np.uint32), under_way[arrives]
+    if program.combine is None:
+        return found, under_way
+    return combine_by_number(program.combine, found, under_way)
 
 
-def _receivers(part: Part, q: int, mail: NDArray[Any]) -> NDArray[np.uint32]:
-    """Old numbers of those whom this mail of partition q is for."""
+def _addressed(
+    program: VertexProgram, part: Part, q: int, mail: NDArray[Any]
+) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """Old numbers of those whom this mail of partition q is for, and what each gets."""
     names = mail.dtype.names
     if names is not None and names[0] == "number":
-        return mail["number"]
-    if q == part.index:
-        return part.own
-    offsets = part.receive_place_offsets
-    route = part.own[part.receive_places[offsets[q] : offsets[q + 1]]]
-    return route if names is None else route[mail["place"]]
+        return mail["number"], mail["message"]
+    places, messages = sent_in(mail, nothing_for(program.combine, np.dtype(program.message_type)))
+    return part.own[part.route_from(q)[places]], messages
 
 
 def _records(numbers: NDArray[np.uint32], messages: NDArray[Any]) -> NDArray[Any]:

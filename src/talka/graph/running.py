@@ -1,9 +1,9 @@
 """Run a program over a graph: cut, place, compile, go; the values come back by vertex number."""
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from talka.events import Stream, SuperstepDone
 from talka.graph.checkpoint import Checkpoints
 from talka.graph.edge_tasks import EdgeStepper, plan_of
 from talka.graph.halting import Rules
-from talka.graph.kernels.threads import num_cores
+from talka.graph.identity import identity, parts_of_edge_program, parts_of_vertex_program
 from talka.graph.part import Part
 from talka.graph.placing import by_slots, place, release
 from talka.graph.program import EdgeProgram
@@ -24,11 +24,13 @@ from talka.graph.supersteps import Supersteps
 from talka.graph.turn import Stepper
 from talka.graph.vertex_program import VertexProgram, check
 from talka.graph.vertex_tasks import VertexStepper
+from talka.machine import num_cores
 
 if TYPE_CHECKING:
     from talka.graph.graph import Graph
 
 MAX_SUPERSTEPS: Final = 100_000
+"""Of a program that nothing else is known of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,8 @@ class RunOptions:
     partitioning
         How it is cut: "ranges", "hash" or "vertex_cut".
     max_supersteps
-        A program that goes on longer is an error.
+        A program that takes more is an error. Unless given: 100,000 for a program of your own that
+        has no `num_supersteps`; built-in algorithms end by themselves.
     compiled
         False: its functions run as plain Python in worker processes.
     checkpoint_dir, checkpoint_every, resume
@@ -57,7 +60,7 @@ class RunOptions:
     engine: Engine | None = None
     num_partitions: int = 1
     partitioning: str = "ranges"
-    max_supersteps: int = MAX_SUPERSTEPS
+    max_supersteps: int | None = None
     compiled: bool = True
     checkpoint_dir: Path | None = None
     checkpoint_every: int | None = None
@@ -66,8 +69,9 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         for name in ("num_partitions", "max_supersteps"):
-            if getattr(self, name) < 1:
-                raise InvalidValueError(name, getattr(self, name), "a whole number of at least 1")
+            given = getattr(self, name)
+            if given is not None and given < 1:
+                raise InvalidValueError(name, given, "a whole number of at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,12 @@ def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions)
         parts = graph.cut(options.num_partitions, how).parts
     attributes = [np.ascontiguousarray(array) for array in program.attributes.values()]
     arrays = [*_degrees(graph, parts), *attributes]
-    rules = Rules(program.num_supersteps, options.max_supersteps, program.until, plan.aggregates)
+    limit = _max_supersteps(program, options)
+    rules = Rules(program.num_supersteps, limit, program.until, plan.aggregates)
     with _engine(options, events) as engine:
         placed = place(engine, parts, by_slots(parts, arrays), python=not options.compiled)
-        stepper = EdgeStepper(plan, placed, is_vertex_cut=how == "vertex_cut")
-        said = [plan, *program.attributes.values()]
+        stepper = EdgeStepper(plan, parts, placed, is_vertex_cut=how == "vertex_cut")
+        said = partial(parts_of_edge_program, program, plan)
         ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
         release(engine, placed)
     values = np.empty(graph.num_vertices, plan.value_type)
@@ -134,7 +139,7 @@ def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOpti
     events = options.events or Stream()
     rules = Rules(
         program.num_supersteps,
-        options.max_supersteps,
+        _max_supersteps(program, options),
         program.until,
         program.aggregates,
         program.master,
@@ -142,8 +147,7 @@ def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOpti
     with _engine(options, events) as engine:
         with events.phase("graph/cut"):
             stepper = VertexStepper(engine, program, graph, options.num_partitions, how)
-        said = [type(program).__module__, type(program).__qualname__]
-        said += [one for named in sorted(vars(program).items()) for one in named]
+        said = partial(parts_of_vertex_program, program)
         ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
         stepper.close()
     after = stepper.graph
@@ -161,9 +165,11 @@ def _supersteps(
     rules: Rules,
     options: RunOptions,
     events: Stream,
-    said: Sequence[Any],
+    parts_of_program: Callable[[], list[Any]],
 ) -> Supersteps:
-    """`said` tells this program from others, for checkpoints."""
+    """`parts_of_program` tells this program from others, for checkpoints."""
+    is_written = options.checkpoint_dir is not None
+    cut = (options.num_partitions, options.partitioning)
     return Supersteps(
         engine,
         stepper,
@@ -173,21 +179,18 @@ def _supersteps(
         events=events,
         checkpoints=Checkpoints(
             options.checkpoint_dir,
-            "" if options.checkpoint_dir is None else _identity(graph, options, said),
+            identity(graph, cut, parts_of_program()) if is_written else "",  # it takes a while
             every=options.checkpoint_every,
             resume=options.resume,
-            is_needed=options.num_partitions > 1 or options.checkpoint_dir is not None,
+            is_needed=options.num_partitions > 1 or is_written,
         ),
     )
 
 
-def _identity(graph: "Graph", options: RunOptions, said: Sequence[Any]) -> str:
-    """What a checkpoint belongs to. Hashing takes a while, so only where one is written."""
-    hashed = hashlib.sha256(graph.fingerprint().encode())
-    for one in (options.num_partitions, options.partitioning, *said):
-        array = isinstance(one, np.ndarray)
-        hashed.update(np.ascontiguousarray(one).data if array else repr(one).encode())
-    return hashed.hexdigest()
+def _max_supersteps(program: EdgeProgram | VertexProgram, options: RunOptions) -> int | None:
+    if options.max_supersteps is not None or program.num_supersteps is not None:
+        return options.max_supersteps  # None: the program says itself when it ends
+    return MAX_SUPERSTEPS
 
 
 @contextmanager

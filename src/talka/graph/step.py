@@ -1,6 +1,7 @@
 """What a general program sees and says in one superstep of one partition."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from talka.errors import InvalidValueError, UnknownNameError
 from talka.graph.combining import combine_by_number, nothing_for
 from talka.graph.context import Context
 from talka.graph.csr import Csr
-from talka.graph.kernels.gathering import GATHERS
+from talka.graph.kernels.gathering import GATHERS, find_sent
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.mutation import Wishes
 from talka.graph.part import Part
@@ -31,8 +32,19 @@ class Inbox(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
+class Along(NamedTuple):
+    """What was sent along edges: an entry for each target slot."""
+
+    combined: NDArray[Any]
+    is_sent: Mask
+    """Whether there is a message, which `combined` alone does not tell: a sum may be 0."""
+
+
 class Step:
-    """One superstep of one partition. Arrays have an entry for each own vertex, by its place."""
+    """One superstep of one partition. Arrays have an entry for each own vertex, by its place.
+
+    Degrees and vertex numbers are signed (int64), so that their differences may be negative.
+    """
 
     def __init__(
         self,
@@ -45,18 +57,19 @@ class Step:
         active: Mask,
         inbox: Inbox | None,
         combined: NDArray[Any] | None,
+        got_message: Mask,
     ) -> None:
         self._program, self._part, self._context = program, part, context
         self._columns = dict(columns)
         self._inbox, self._combined = inbox, combined
-        self._active = active
+        self._active, self._got_message = active, got_message
         self._ids = ids
         self.halted: Mask = np.zeros(part.num_own, np.bool_)
         self.totals: dict[str, list[Any]] = {name: [] for name in program.aggregates}
         self.wishes = Wishes()
         self.num_edges_walked = 0
         self._sent: list[tuple[NDArray[np.uint32], NDArray[Any]]] = []
-        self._along: NDArray[Any] | None = None
+        self._along: Along | None = None
 
     # What it sees.
 
@@ -79,32 +92,33 @@ class Step:
         """The partition as it lies in memory, for kernels."""
         return self._part
 
-    @property
-    def vertices(self) -> NDArray[np.uint32]:
+    @cached_property
+    def vertices(self) -> NDArray[np.int64]:
         """Numbers of own vertices, ascending."""
-        return self._part.own
+        return self._part.own.astype(np.int64)
 
     @property
     def ids(self) -> Any:
         """What own vertices are called outside: a numpy array of numbers, or strings in Arrow."""
         return self._ids
 
-    @property
-    def out_degrees(self) -> NDArray[np.uint32]:
-        return self._part.out_degrees
+    @cached_property
+    def out_degrees(self) -> NDArray[np.int64]:
+        return self._part.out_degrees.astype(np.int64)
 
-    @property
-    def in_degrees(self) -> NDArray[np.uint32]:
-        return self._part.in_degrees
+    @cached_property
+    def in_degrees(self) -> NDArray[np.int64]:
+        return self._part.in_degrees.astype(np.int64)
 
     @property
     def edges(self) -> Csr:
         """Out-edges: rows are places, columns are slots; `numbers_of_slots` says who they are."""
         return self._part.out
 
-    @property
-    def numbers_of_slots(self) -> NDArray[np.uint32]:
-        return self._part.target_numbers
+    @cached_property
+    def numbers_of_slots(self) -> NDArray[np.int64]:
+        """The vertex number of each target slot."""
+        return self._part.target_numbers.astype(np.int64)
 
     @property
     def active(self) -> Mask:
@@ -127,9 +141,8 @@ class Step:
 
     @property
     def got_message(self) -> Mask:
-        if self._inbox is not None:
-            return np.diff(self._inbox.offsets) > 0
-        return np.asarray(self.combined != self.nothing, np.bool_)
+        """Who was sent a message, even if messages add up to what `combined` is without any."""
+        return self._got_message
 
     @property
     def nothing(self) -> Any:
@@ -157,27 +170,28 @@ class Step:
 
     def send(self, numbers: ArrayLike, messages: ArrayLike) -> None:
         """Messages to any vertices, by number."""
-        to = np.ascontiguousarray(numbers, np.uint32).reshape(-1)
+        given = np.asarray(numbers).reshape(-1)
+        if len(given):
+            wrong = min(int(given.min()), 0) or int(given.max())
+            if not 0 <= wrong < self.num_vertices:
+                allowed = f"at least 0 and below the number of vertices, {self.num_vertices}"
+                raise InvalidValueError("a vertex number", wrong, allowed)
+        to = np.ascontiguousarray(given, np.uint32)
         kind = np.dtype(self._program.message_type)
         said = np.asarray(messages).astype(kind, copy=False)
         said = np.broadcast_to(said, to.shape)
-        if len(to) and int(to.max()) >= self.num_vertices:
-            allowed = f"below the number of vertices, {self.num_vertices}"
-            raise InvalidValueError("a vertex number", int(to.max()), allowed)
         self._sent.append((to, np.ascontiguousarray(said)))
 
     def send_along_edges(self, messages: ArrayLike, *, where: Mask | None = None) -> None:
         """The message of each own vertex to all of its out-neighbours; of those `where` is true."""
         kind = np.dtype(self._program.message_type)
         said = np.ascontiguousarray(
-            np.broadcast_to(np.asarray(messages), self.vertices.shape), kind
+            np.broadcast_to(np.asarray(messages), self._part.own.shape), kind
         )
         if self._program.combine is None or (where is not None and _is_rare(where, self.edges)):
             self._send_each(said, where)
             return
-        if where is not None:
-            said = np.where(where, said, self.nothing)
-        self._gather(said)
+        self._gather(said, where)
 
     def aggregate(self, name: str, value: Any) -> None:
         if name not in self.totals:
@@ -209,8 +223,7 @@ class Step:
     def columns(self) -> dict[str, NDArray[Any]]:
         return self._columns
 
-    def along(self) -> NDArray[Any] | None:
-        """What was combined along edges, for each target slot."""
+    def along(self) -> Along | None:
         return self._along
 
     def said(self) -> tuple[NDArray[np.uint32], NDArray[Any]]:
@@ -225,33 +238,40 @@ class Step:
         return combine_by_number(self._program.combine, numbers, messages)
 
     def _send_each(self, said: NDArray[Any], where: Mask | None) -> None:
-        out = self.edges
+        out, slots = self.edges, self._part.target_numbers
         degrees = out.degrees()
         if where is None:
-            numbers, messages = self.numbers_of_slots[out.columns], np.repeat(said, degrees)
+            numbers, messages = slots[out.columns], np.repeat(said, degrees)
         else:
             rows = np.flatnonzero(where)
             entries = _entries_of(out.offsets, rows, degrees[rows])
-            numbers = self.numbers_of_slots[out.columns[entries]]
+            numbers = slots[out.columns[entries]]
             messages = np.repeat(said[rows], degrees[rows])
         self.num_edges_walked += len(numbers)
         self._sent.append((numbers, messages))
 
-    def _gather(self, said: NDArray[Any]) -> None:
+    def _gather(self, said: NDArray[Any], where: Mask | None) -> None:
         assert self._program.combine is not None
         into = self._part.into
         combined = np.empty(into.num_rows, said.dtype)
         cuts = balanced_cuts(into.offsets, self.num_threads)
         kernel = GATHERS[self._program.combine]
         nothing = said.dtype.type(self.nothing)
-        over_ranges(kernel, cuts, into.offsets, into.columns, said, nothing, combined)
+        if where is None:
+            over_ranges(kernel, cuts, into.offsets, into.columns, said, nothing, combined)
+            is_sent = into.offsets[1:] != into.offsets[:-1]
+        else:
+            said = np.where(where, said, nothing)
+            over_ranges(kernel, cuts, into.offsets, into.columns, said, nothing, combined)
+            is_sent = np.empty(into.num_rows, np.bool_)
+            sends = np.ascontiguousarray(where, np.bool_)
+            rows = (into.offsets, into.columns, sends, combined, nothing, is_sent)
+            over_ranges(find_sent, cuts, *rows)
         self.num_edges_walked += into.num_entries
         if self._along is None:
-            self._along = combined
+            self._along = Along(combined, is_sent)
         else:
-            numbers = self.numbers_of_slots
-            some = np.flatnonzero(combined != nothing)
-            self._sent.append((numbers[some], combined[some]))
+            self._sent.append((self._part.target_numbers[is_sent], combined[is_sent]))
 
 
 def _is_rare(where: Mask, edges: Csr) -> bool:

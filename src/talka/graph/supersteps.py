@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
-from talka.errors import NeverHaltsError
+from talka.errors import NeverHaltsError, PayloadError, SavedStateError
 from talka.events import Measured, Stream, SuperstepDone
 from talka.graph.checkpoint import Checkpoints, Saved
 from talka.graph.context import Context
@@ -86,7 +86,11 @@ class Supersteps:
         self._started_s = time.perf_counter()
         indices = range(self._stepper.num_partitions)
         if (saved := self._checkpoints.last()) is not None:
-            self._stepper.take_graph(saved.graph)
+            try:
+                self._stepper.take_graph(saved.graph)
+                self._stepper.check(saved.outputs)
+            except PayloadError as error:
+                raise SavedStateError(saved.path, error.problem) from error
             turns = [self._stepper.restored(self._engine, i, saved.outputs[i]) for i in indices]
             return saved.superstep, turns
         context = self._context(0, {})

@@ -6,7 +6,7 @@ the module is loaded, once, instead of at some call.
 """
 
 from string import Template
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -223,6 +223,8 @@ _COMBINES: Final = {
     "max": "said if said > total else total",
     "any": "said if total == NOTHING else total",
 }
+_NEW: Final = "new"
+"""In kernels: what `update` returned, of whatever type that is."""
 _FIRST_OF = {"sum": "0.0", "min": "math.inf", "max": "-math.inf"}
 
 
@@ -277,7 +279,11 @@ def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, s
     def call(name: str, otherwise: str, **local: str) -> str:
         return _call(functions[name], program, **local) if name in functions else otherwise
 
-    combine = "combine(total, said)" if callable(program.combine) else _COMBINES[program.combine]
+    if callable(program.combine):
+        both = (_signed(name, program.message_type) for name in ("total", "said"))
+        combine = f"combine({', '.join(both)})"
+    else:
+        combine = _COMBINES[program.combine]
     takes_one = program.combine == "any"
     message = _call(functions["message"], program, value="values[v]", weight="weights[entry]")
     if program.is_weighted:
@@ -300,7 +306,7 @@ def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, s
         "combine": combine,
         "is_updated": "got != NOTHING" if program.active else "True",
         "update": call("update", "", value="old", combined="got"),
-        "active": call("active", "1", old="old", value="new"),
+        "active": call("active", "1", old="old", value=_NEW),
         "is_open": f"not {call('settled', 'False', value='values[v]')}",
     }
 
@@ -312,17 +318,38 @@ def _is_active(program: EdgeProgram) -> str:
 def _call(function: Function, program: EdgeProgram, *, at: str = "v", **local: str) -> str:
     """The call of a user's function inside a kernel, each parameter found by its name."""
     known = {
-        "vertex": f"numbers[{at}]",
-        "out_degree": f"out_degrees[{at}]",
-        "in_degree": f"in_degrees[{at}]",
+        "vertex": _signed(f"numbers[{at}]", np.uint32),
+        "out_degree": _signed(f"out_degrees[{at}]", np.uint32),
+        "in_degree": _signed(f"in_degrees[{at}]", np.uint32),
         "num_vertices": "num_vertices",
         "superstep": "superstep",
-        **{name: f"attribute_{name}[{at}]" for name in program.attributes},
+        **{
+            name: _signed(f"attribute_{name}[{at}]", np.asarray(array).dtype)
+            for name, array in program.attributes.items()
+        },
         **{name: f"parameter_{name}" for name in program.parameters},
         **{name: f"aggregate_of_{name}" for name in program.aggregates},
-        **local,
+        **{
+            name: text if text == _NEW else _signed(text, _type_of(name, program))
+            for name, text in local.items()
+        },
     }
     return f"{function.name}({', '.join(known[name] for name in function.parameters)})"
+
+
+def _type_of(name: str, program: EdgeProgram) -> Any:
+    """The type of what only one kernel passes to a function."""
+    kinds = {"value": program.value_type, "old": program.value_type}
+    return {**kinds, "combined": program.message_type, "weight": np.float64}[name]
+
+
+def _signed(text: str, kind: Any) -> str:
+    """The expression as functions see it: whole numbers below 2**32 are signed, as in Python.
+
+    Numba subtracts unsigned numbers without a sign: 1 - 2 would be 2**64 - 1.
+    """
+    dtype = np.dtype(kind)
+    return f"np.int64({text})" if dtype.kind == "u" and dtype.itemsize < 8 else text
 
 
 def _env_types(program: EdgeProgram) -> list[str]:

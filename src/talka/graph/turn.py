@@ -47,6 +47,10 @@ class Stepper(Protocol):
         """The turn whose outputs were saved, task by task."""
         ...
 
+    def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
+        """Refuse outputs of a checkpoint that no superstep can have left: PayloadError."""
+        ...
+
     def changed_graph(self) -> list[Any]:
         """The graph as a checkpoint keeps it; empty while it is the one that was given."""
         ...

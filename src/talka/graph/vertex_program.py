@@ -4,7 +4,7 @@ An edge program (`program.py`) is shorter and faster where it will do.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -48,6 +48,9 @@ class VertexProgram:
     """"sum", "min" or "max": messages to one vertex become one on their way. None: all arrive."""
     aggregates: ClassVar[Mapping[str, Combined]] = {}
     """"sum", "min", "max", "any" or a function of two: numbers about all vertices."""
+    indices: ClassVar[Mapping[str, Literal["num_own", "num_vertices"]]] = {}
+    """Columns, fields of messages or "message" that `compute` takes as indices without a check, and
+    what they are below. Values of a checkpoint are compared before `compute` sees them."""
     mutates = False
     """Whether it may add or remove vertices and edges."""
     num_supersteps: int | None = None

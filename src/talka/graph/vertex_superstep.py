@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from talka.graph.combining import combine_at, combine_by_number, nothing_for
 from talka.graph.context import Context
 from talka.graph.kernels.ordering import order_by
-from talka.graph.mail import mail_of_all
+from talka.graph.mail import OPTIONAL, mail_of_sent, sent_in
 from talka.graph.part import Part
 from talka.graph.reports import Report
 from talka.graph.step import Inbox, Step
@@ -26,6 +26,7 @@ class VertexSuperstep:
         self.program, self.part, self.context = program, part, context
         self._owners = owners
         self._kind = np.dtype(program.message_type)
+        self._nothing = nothing_for(program.combine, self._kind) if program.combine else None
         self.report = Report(totals={name: [] for name in program.aggregates})
 
     def run(
@@ -36,12 +37,12 @@ class VertexSuperstep:
         mails: Sequence[NDArray[Any]],
     ) -> tuple[Step, list[NDArray[Any]]]:
         """What `compute` left, and mail for every partition."""
-        inbox, combined = self._delivered(mails)
+        inbox, combined, got_message = self._delivered(mails)
         step = Step(
             self.program, self.part, self.context, columns,
-            ids=ids, active=~halted, inbox=inbox, combined=combined,
+            ids=ids, active=~halted | got_message, inbox=inbox, combined=combined,
+            got_message=got_message,
         )  # fmt: skip
-        step.active[...] |= step.got_message
         if step.active.any() or self.context.superstep == 0:
             step.halted = ~step.active
             self.program.compute(step)
@@ -58,21 +59,29 @@ class VertexSuperstep:
 
     # What arrived.
 
-    def _delivered(self, mails: Sequence[NDArray[Any]]) -> tuple[Inbox | None, NDArray[Any] | None]:
-        """Every message at its place, by the order of partitions."""
+    def _delivered(
+        self, mails: Sequence[NDArray[Any]]
+    ) -> tuple[Inbox | None, NDArray[Any] | None, NDArray[np.bool_]]:
+        """Every message at its place, by the order of partitions, and who got any."""
         if self.program.combine is None:
-            return self._inbox(mails), None
-        index = self.part.index
+            inbox = self._inbox(mails)
+            return inbox, None, np.diff(inbox.offsets) > 0
+        index, num_own = self.part.index, self.part.num_own
         own, others = mails[index], [(q, mail) for q, mail in enumerate(mails) if len(mail)]
-        if len(own) == self.part.num_own and own.dtype.names is None:
+        names = own.dtype.names
+        if len(own) == num_own and (names is None or names[0] == OPTIONAL):
             others = [(q, mail) for q, mail in others if q != index]
-            combined = own.copy() if others else own
+            combined = own if names is None else own[OPTIONAL]
+            got_message = np.ones(num_own, np.bool_) if names is None else combined != self._nothing
+            combined = combined.copy() if others else combined
         else:
-            nothing = nothing_for(self.program.combine, self._kind)
-            combined = np.full(self.part.num_own, nothing, self._kind)
+            combined = np.full(num_own, self._nothing, self._kind)
+            got_message = np.zeros(num_own, np.bool_)
         for q, mail in others:
-            combine_at(self.program.combine, combined, *self._addressed(q, mail))
-        return None, combined
+            places, messages = self._addressed(q, mail)
+            combine_at(self.program.combine, combined, places, messages)
+            got_message[places] = True
+        return None, combined, got_message
 
     def _inbox(self, mails: Sequence[NDArray[Any]]) -> Inbox:
         addressed = [self._addressed(q, mail) for q, mail in enumerate(mails) if len(mail)]
@@ -88,11 +97,8 @@ class VertexSuperstep:
         """Places of own vertices, and what each gets."""
         if mail.dtype.names is not None and mail.dtype.names[0] == "number":
             return self.part.places_of(mail["number"]), mail["message"]
-        offsets = self.part.receive_place_offsets
-        route = self.part.receive_places[offsets[q] : offsets[q + 1]]
-        if mail.dtype.names is not None:
-            return route[mail["place"]], mail["message"]
-        return route, mail
+        places, messages = sent_in(mail, self._nothing)
+        return self.part.route_from(q)[places], messages
 
     # What is said.
 
@@ -102,22 +108,25 @@ class VertexSuperstep:
         if along is None:
             return self._posted(numbers, messages)
         assert self.program.combine is not None
-        part, nothing = self.part, nothing_for(self.program.combine, self._kind)
-        own, remote = along[: part.num_own], along[part.num_own :]
+        part, combined, is_sent = self.part, along.combined, along.is_sent
+        own, remote = np.split(combined, [part.num_own])
+        own_is_sent, remote_is_sent = np.split(is_sent, [part.num_own])
         if len(numbers):  # some of both: all that leaves goes by number
             is_own = self._owners_of(numbers) == part.index
             at_home = part.places_of(numbers[is_own])
             combine_at(self.program.combine, own, at_home, messages[is_own])
-            some = np.flatnonzero(remote != nothing)
-            numbers = np.concatenate([part.target_mirrors[some], numbers[~is_own]])
-            messages = np.concatenate([remote[some], messages[~is_own]])
+            own_is_sent[at_home] = True
+            numbers = np.concatenate([part.target_mirrors[remote_is_sent], numbers[~is_own]])
+            messages = np.concatenate([remote[remote_is_sent], messages[~is_own]])
             mails = self._posted(*combine_by_number(self.program.combine, numbers, messages))
         else:
-            routes = pairwise(part.target_mirror_offsets)
-            mails = [mail_of_all(remote[start:stop], nothing) for start, stop in routes]
+            mails = [
+                mail_of_sent(remote[start:stop], remote_is_sent[start:stop], self._nothing)
+                for start, stop in pairwise(part.target_mirror_offsets)
+            ]
             for mail in mails:
                 self._count(mail)
-        mails[part.index] = own if (own != nothing).any() else own[:0]
+        mails[part.index] = mail_of_sent(own, own_is_sent, self._nothing, is_local=True)
         return mails
 
     def _posted(self, numbers: NDArray[np.uint32], messages: NDArray[Any]) -> list[NDArray[Any]]:

@@ -13,6 +13,13 @@ from talka.graph.part import Part
 from talka.graph.partitioning import Partitioned
 from talka.graph.placing import Placed, place, release
 from talka.graph.relaying import Move, relaid
+from talka.graph.restoring import (
+    check_array,
+    check_count,
+    check_indices,
+    check_report,
+    check_vertex_mail,
+)
 from talka.graph.turn import Turn, as_saved
 from talka.graph.vertex_program import VertexProgram
 from talka.graph.vertex_superstep import VertexSuperstep
@@ -61,11 +68,37 @@ class VertexStepper:
         near = self._placed[index].near
         return self._turn(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
 
+    def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
+        program, num_mutations = self._program, int(self._program.mutates)
+        kind = np.dtype(program.message_type)
+        check_count("partitions", saved, self.num_partitions)
+        columns_of: list[dict[str, Any]] = []
+        messages_of: list[list[Any]] = [[] for _ in self.cut.parts]
+        for part, tasks in zip(self.cut.parts, saved, strict=True):
+            check_count("tasks", tasks, 1)
+            num_outputs = 2 + self._num_columns + self.num_partitions + num_mutations
+            check_count("outputs", tasks[0], num_outputs)
+            report, *outputs = tasks[0]
+            check_report(report, program.aggregates)
+            columns = dict(zip(program.columns, outputs, strict=False))
+            for name, values in columns.items():
+                check_array(f"values of {name!r}", values, program.columns[name], part.num_own)
+            halted, *mails = outputs[self._num_columns :]
+            check_array("votes", halted, np.bool_, part.num_own)
+            for receiver, mail in zip(self.cut.parts, mails, strict=False):
+                messages = check_vertex_mail(mail, kind, receiver, part.index)
+                messages_of[receiver.index].append(messages)
+            columns_of.append(columns)
+        for part, columns, messages in zip(self.cut.parts, columns_of, messages_of, strict=True):
+            limits = {"num_own": part.num_own, "num_vertices": self.graph.num_vertices}
+            check_indices(program.indices, limits, columns, messages)
+
     def changed_graph(self) -> list[Any]:
         return [] if self.graph is self._given else as_arrow(self.graph)
 
     def take_graph(self, saved: Sequence[Any]) -> None:
-        if saved:
+        if len(saved):
+            check_count("tables of a graph", saved, 2 if self._program.mutates else 0)
             release(self._engine, self._placed)
             self.graph = from_arrow(saved, self._given)
             self.cut, self._placed = self._laid_out(self.graph)

@@ -11,7 +11,7 @@ def embedded():
         yield engine
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # it ends before the Ray that it is connected to
 def on_ray(ray_cluster):
     from talka.engine import OnRay
 

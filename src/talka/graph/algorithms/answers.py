@@ -10,12 +10,21 @@ from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError
 from talka.graph.ids import Ids
+from talka.graph.running import RunOptions
 
 if TYPE_CHECKING:
     from talka.graph.graph import Graph
 
 Vertices = int | str | Sequence[int] | Sequence[str] | NDArray[Any]
 """One id, or several."""
+
+
+def to_the_end(graph: "Graph", options: RunOptions | None) -> RunOptions:
+    """Options for a program that always ends: in each superstep at least one vertex is settled."""
+    options = options or RunOptions()
+    if options.max_supersteps is not None:
+        return options
+    return replace(options, max_supersteps=graph.num_vertices + 2)
 
 
 def numbers_of(graph: "Graph", vertices: Vertices, name: str) -> NDArray[np.uint32]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.graph.algorithms.answers import Vertices, ids_at, numbers_of
+from talka.graph.algorithms.answers import Vertices, ids_at, numbers_of, to_the_end
 from talka.graph.program import EdgeProgram
 from talka.graph.running import RunOptions, run_program
 
@@ -29,7 +29,7 @@ def bfs(
     options: RunOptions | None = None,
 ) -> Any:
     """Edges on a shortest path from the nearest source; NULL where there is no path."""
-    options = options or RunOptions()
+    options = to_the_end(graph, options)
     start = np.full(graph.num_vertices, _FAR, np.int32)
     start[numbers_of(graph, source, "source")] = 0
     program = EdgeProgram(
@@ -47,8 +47,9 @@ def bfs(
     table = graph.table(levels.astype(np.int64), levels < _FAR)
     if not with_parents:
         return table
-    has_parent = (levels > 0) & (levels < _FAR)
-    parents = np.where(has_parent, _parents(graph, levels, options), 0)
+    parents = _parents(graph, levels, options)
+    has_parent = (levels > 0) & (levels < _FAR) & (parents < graph.num_vertices)
+    parents = np.where(has_parent, parents, 0)
     return table.append_column("parent", ids_at(graph, graph.ids.ranks[parents], has_parent))
 
 

@@ -39,7 +39,7 @@ class Closing(VertexProgram):
         part = step.part
         owners = forward.owners_of_slots(part)[part.out.columns]
         sources = np.repeat(part.own, part.out.degrees())
-        targets = step.numbers_of_slots[part.out.columns]
+        targets = part.target_numbers[part.out.columns]
         down, up = sources > targets, sources < targets
         step.send(sources[down], forward.messages_of(owners[down], targets[down], 1))
         step.send(targets[up], forward.messages_of(part.index, sources[up], 2))
@@ -47,7 +47,7 @@ class Closing(VertexProgram):
     def _send_lists(self, step: Step) -> None:
         lists = forward.lists_of_edges(step.inbox)
         ways = lists.ways if self.by_direction else np.ones_like(lists.ways)
-        vertices = step.vertices[lists.places]
+        vertices = step.part.own[lists.places]
         messages = forward.messages_of(vertices, lists.members, ways)
         step.send(vertices, messages)
         for q in range(step.part.num_partitions):
@@ -56,8 +56,9 @@ class Closing(VertexProgram):
                 step.send(receivers, messages.take(entries))
 
     def _send_counts(self, step: Step) -> None:
-        own, askers, asked, step["num_neighbours"] = forward.received(step.inbox, step.vertices)
-        found = count_closing(step.vertices, own, askers, asked, step.num_vertices)
+        numbers, size = step.part.own, step.num_vertices
+        own, askers, asked, step["num_neighbours"] = forward.received(step.inbox, numbers, size)
+        found = count_closing(numbers, own, askers, asked, size)
         some = np.flatnonzero(found)
         step.send(some, forward.messages_of(found[some] & (2**32 - 1), found[some] >> 32, 0))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from talka.errors import InvalidValueError
 from talka.graph.algorithms.answers import by_rank, table_of_ids
-from talka.graph.algorithms.spreading import MESSAGE, gathered, spread
+from talka.graph.algorithms.spreading import INDICES, MESSAGE, gathered, spread
 from talka.graph.csr import Csr
 from talka.graph.kernels.labels import most_frequent
 from talka.graph.kernels.offsets import row_offsets
@@ -42,6 +42,7 @@ class Communities(VertexProgram):
 
     columns: ClassVar = {"label": np.uint32}
     message_type = MESSAGE
+    indices: ClassVar = {"label": "num_vertices", **INDICES}
 
     def __init__(self, num_supersteps: int, *, loops_twice: bool) -> None:
         self.num_supersteps, self.loops_twice = num_supersteps, loops_twice

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.graph.algorithms.answers import by_rank, table_of_ids
+from talka.graph.algorithms.answers import by_rank, table_of_ids, to_the_end
 from talka.graph.kernels.components import (
     components as united,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def components(graph: "Graph", *, options: RunOptions | None = None) -> Any:
     """The smallest id in the weakly connected component of each vertex."""
-    options = options or RunOptions()
+    options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.undirected()
     return table_of_ids(graph, run_program(by_rank(whole), Components(), options).values)
 
@@ -37,6 +37,7 @@ class Components(VertexProgram):
     columns: ClassVar = {"label": np.uint32, "tree": np.uint32}
     combine = "min"
     message_type = np.uint32
+    indices: ClassVar = {"tree": "num_own", "label": "num_vertices", "message": "num_vertices"}
 
     def compute(self, step: Step) -> None:
         part, labels = step.part, step["label"]

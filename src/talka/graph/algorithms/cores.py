@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from talka.graph.algorithms.spreading import MESSAGE, gathered, spread
+from talka.graph.algorithms.answers import to_the_end
+from talka.graph.algorithms.spreading import INDICES, MESSAGE, gathered, spread
 from talka.graph.kernels.cores import cores as peeled
 from talka.graph.kernels.cores import peel
 from talka.graph.running import RunOptions, run_program
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def cores(graph: "Graph", *, options: RunOptions | None = None) -> Any:
     """The core number of each vertex; directions, copies of an edge and loops do not count."""
-    options = options or RunOptions()
+    options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.simple()
     return graph.table(run_program(whole, Cores(), options).values.astype(np.int64))
 
@@ -33,6 +34,7 @@ class Cores(VertexProgram):
 
     columns: ClassVar = {"core": np.uint32}
     message_type = MESSAGE
+    indices: ClassVar = INDICES
     aggregates: ClassVar = {"is_new": "any"}
 
     def compute(self, step: Step) -> None:

@@ -5,10 +5,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from talka.errors import PayloadError
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.kernels.ordering import present
 from talka.graph.kernels.simple import Neighbours
 from talka.graph.part import Part
+from talka.graph.restoring import check_below
 from talka.graph.step import Inbox
 
 MESSAGE: Final = np.dtype([("first", np.uint32), ("second", np.uint32), ("ways", np.uint8)])
@@ -79,7 +81,7 @@ def lists_of_edges(inbox: Inbox) -> Lists:
     return Lists(found >> 32, found & 2**32 - 1, owners, ways.astype(np.uint8))
 
 
-def received(inbox: Inbox, own: NDArray[np.uint32]) -> Received:
+def received(inbox: Inbox, own: NDArray[np.uint32], num_vertices: int) -> Received:
     """Messages are (vertex, member, ways).
 
     Each list is in one piece and in order, as one vertex sent it to one receiver. Every vertex has
@@ -90,6 +92,7 @@ def received(inbox: Inbox, own: NDArray[np.uint32]) -> Received:
     )
     receivers = inbox.places
     starts = np.flatnonzero(np.diff(vertices.astype(np.int64), prepend=-1))
+    _check_lists(vertices, members, num_vertices)
     is_own = vertices == own[receivers]
     lengths = np.bincount(receivers[is_own], minlength=len(own))
     asking, _ = present(own, members)
@@ -100,3 +103,13 @@ def received(inbox: Inbox, own: NDArray[np.uint32]) -> Received:
         Neighbours(row_offsets(np.diff(starts, append=len(vertices))), members, ways),
         lengths + num_asking,
     )
+
+
+def _check_lists(
+    vertices: NDArray[np.uint32], members: NDArray[np.uint32], num_vertices: int
+) -> None:
+    """Refuse lists that would lead the kernel astray: a checkpoint may hold anything."""
+    for numbers in (vertices, members):
+        check_below("vertices", numbers, num_vertices)
+    if ((vertices[1:] == vertices[:-1]) & (members[1:] <= members[:-1])).any():
+        raise PayloadError("holds a list of neighbours that is not in order")

@@ -5,7 +5,7 @@ the first vertex that both know. For undirected graphs, where knowing is mutual.
 """
 
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from talka.graph.step import Step
 
 MESSAGE: Final = np.dtype([("vertex", np.uint32), ("value", np.uint32)])
+INDICES: Final[dict[str, Literal["num_own", "num_vertices"]]] = {
+    "vertex": "num_vertices",
+    "value": "num_vertices",
+}
 
 
 def spread(step: Step, values: NDArray[np.uint32]) -> None:
@@ -30,6 +34,6 @@ def spread(step: Step, values: NDArray[np.uint32]) -> None:
 def gathered(step: Step, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Own values, and what was told of mirrors: an entry for each target slot."""
     messages = step.inbox.messages
-    by_number = np.empty(step.num_vertices, np.uint32)  # of mirrors; no other entry is read
+    by_number = np.zeros(step.num_vertices, np.uint32)  # of mirrors; no other entry is read
     by_number[messages["vertex"]] = messages["value"]
     return np.concatenate([values, by_number[step.part.target_mirrors]])

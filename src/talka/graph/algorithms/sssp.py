@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from talka.errors import InvalidValueError
-from talka.graph.algorithms.answers import Vertices, numbers_of
+from talka.graph.algorithms.answers import Vertices, numbers_of, to_the_end
 from talka.graph.program import EdgeProgram
 from talka.graph.running import RunOptions, run_program
 
@@ -35,7 +35,7 @@ def sssp(graph: "Graph", source: Vertices, *, options: RunOptions | None = None)
         attributes={"start": start},
         asynchronous_ok=True,
     )
-    distances = run_program(graph, program, options or RunOptions()).values
+    distances = run_program(graph, program, to_the_end(graph, options)).values
     return graph.table(distances, np.isfinite(distances))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.graph.algorithms.answers import table_of_ids
+from talka.graph.algorithms.answers import table_of_ids, to_the_end
 from talka.graph.algorithms.trimming import keeps_edges_in
 from talka.graph.kernels.components import smallest_in_trees
 from talka.graph.program import EdgeProgram
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def strong_components(graph: "Graph", *, options: RunOptions | None = None) -> Any:
     """The smallest id in the strongly connected component of each vertex."""
     # Each run is short, and the next one depends on it: there is nothing to resume from.
-    options = replace(options or RunOptions(), checkpoint_dir=None, resume=False)
+    options = replace(to_the_end(graph, options), checkpoint_dir=None, resume=False)
     backward = graph.reversed()
     is_left = keeps_edges_in(graph, options) & keeps_edges_in(backward, options)
     roots = np.arange(graph.num_vertices, dtype=np.uint32)

@@ -7,6 +7,7 @@ import numpy as np
 from talka.compiled import compiled
 
 _INSIDE, _GAP, _END = 0, 1, 2
+_LF, _CR = 10, 13
 _MINUS, _ZERO, _TEN = 45, np.uint64(48), np.uint64(10)
 _SIGN: Final = np.uint64(2**63)
 _BEFORE_LAST: Final = np.uint64((2**64 - 1) // 10)
@@ -19,7 +20,7 @@ def kinds_of_bytes(gaps: bytes) -> Any:
     """For each byte: inside of a field, a gap between fields, or the end of a line."""
     kinds = np.zeros(256, np.uint8)
     kinds[list(gaps)] = _GAP
-    kinds[ord("\n")] = _END
+    kinds[[_LF, _CR]] = _END
     return kinds
 
 
@@ -27,9 +28,9 @@ def kinds_of_bytes(gaps: bytes) -> Any:
 def cut_fields(text: Any, kinds: Any, comments: Any, fields: Any, rows: Any) -> Any:
     """Where fields are, and which belong to a line; lines without fields and comments are no rows.
 
-    `fields` are starts and ends; `rows` are the number of fields up to the end of each row, and its
-    line. Half a field and half a row for each byte, and one more, are room enough. Returns how many
-    fields, rows and lines there are.
+    A line ends with LF, CR LF or CR. `fields` are starts and ends; `rows` are the number of fields
+    up to the end of each row, and its line. Half a field and half a row for each byte, and one more,
+    are room enough. Returns how many fields, rows and lines there are.
     """
     starts, ends = fields
     row_ends, row_lines = rows
@@ -58,6 +59,8 @@ def cut_fields(text: Any, kinds: Any, comments: Any, fields: Any, rows: Any) -> 
             row_ends[num_rows] = num_fields
             row_lines[num_rows] = num_lines
             num_rows += 1
+        if at + 1 < size and text[at] == _CR and text[at + 1] == _LF:
+            at += 1
         at += 1
         num_lines += 1
     return num_fields, num_rows, num_lines

@@ -38,4 +38,22 @@ def gather_max(
         combined[row] = most
 
 
+@compiled
+def find_sent(
+    start: Any, stop: Any, offsets: Any, columns: Any, sends: Any, combined: Any, nothing: Any,
+    is_sent: Any,
+) -> None:  # fmt: skip
+    """Find the rows that any source sends a message to.
+
+    Only where messages add up to `nothing`, or there are none, does it have to look at the sources.
+    """
+    for row in range(start, stop):
+        is_sent[row] = combined[row] != nothing
+        if not is_sent[row]:
+            for entry in range(offsets[row], offsets[row + 1]):
+                if sends[columns[entry]]:
+                    is_sent[row] = True
+                    break
+
+
 GATHERS = {"sum": gather_sum, "min": gather_min, "max": gather_max}

@@ -5,7 +5,6 @@ over_ranges(kernel, cuts, csr.offsets, csr.columns, ...)    # kernel(start, stop
 """
 
 import itertools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -13,11 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def balanced_cuts(offsets: NDArray[Any], num_ranges: int) -> NDArray[np.int64]:

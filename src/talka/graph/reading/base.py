@@ -17,6 +17,8 @@ class Edges(NamedTuple):
     """Ids that exist even where no edge has them; of the same type, or None."""
     twice: bool = False
     """Whether an undirected edge is named at both of its ends, as lists of neighbours do."""
+    notes: tuple[str, ...] = ()
+    """What was decided while reading, for people: which columns were taken, what is not an edge."""
 
     @property
     def has_strings(self) -> bool:

@@ -1,29 +1,45 @@
 """A text file, packed or not, as blocks of whole lines in bounded memory."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from talka.data.text.unpacking import DAMAGED, unpacked
+from talka.data.text.unpacking import DAMAGED, packing_of, unpacked
 from talka.errors import EdgeFileError
+from talka.inputs import is_piped, name_of, open_input, repeatable
+from talka.units import format_bytes
 
 BLOCK_BYTES = 1 << 21  # a core's cache holds its fields
+MAX_LINE_BYTES = 1 << 20  # two ids and a weight; what is longer is not a list of edges
+MAX_LONG_LINE_BYTES = 1 << 28  # the 30 million neighbours of one vertex, in memory at once
 _PIECE_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def blocks(
-    path: Path, advance: Callable[[float], None], *, block_bytes: int = BLOCK_BYTES
+    path: Path,
+    advance: Callable[[float], None],
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[bytes]:
-    """At least one block, which may be empty; `advance` gets the bytes read, as they lie on disk."""
+    """Yield at least one block, which may be empty; `advance` gets the bytes read on disk.
+
+    A line ends with LF, CR LF or CR. One that is longer than `max_line_bytes` is an error: memory
+    must not grow with what is not a line at all.
+    """
     held: list[bytes] = []
-    held_bytes, is_first = 0, True
+    held_bytes, open_bytes, is_first = 0, 0, True
     try:
         for piece in unpacked(_pieces(path, advance)):
             if is_first and piece:
                 piece, is_first = piece.removeprefix(_BYTE_ORDER_MARK), False
             held.append(piece)
             held_bytes += len(piece)
-            end = piece.rfind(b"\n") + 1
+            end = _last_line_end(piece)
+            open_bytes = len(piece) - end + (0 if end else open_bytes)
+            if open_bytes > max_line_bytes:
+                raise _too_long(path, max_line_bytes)
             if held_bytes >= block_bytes and end:
                 held[-1] = piece[:end]
                 yield b"".join(held)
@@ -31,29 +47,61 @@ def blocks(
                 held_bytes = len(held[0])
     except DAMAGED as error:
         advice = "Fetch it again, or unpack by hand what can be saved."
-        raise EdgeFileError(str(path), None, f"it is damaged ({error})", advice) from error
+        raise EdgeFileError(name_of(path), None, f"it is damaged ({error})", advice) from error
     yield b"".join(held)
 
 
-def size_of(path: Path) -> int:
-    """Bytes on disk; an error where there is no such file."""
-    if path.is_dir():
-        problem = "it is a folder"
-        raise EdgeFileError(str(path), None, problem, "Give one file of edges.")
+def _last_line_end(piece: bytes) -> int:
+    """Return the place after it, 0 if there is none.
+
+    A CR at the very end does not count, as LF may follow it in the next piece.
+    """
+    return piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1
+
+
+def _too_long(path: Path, max_line_bytes: int) -> EdgeFileError:
+    problem = f"it has a line of more than {format_bytes(max_line_bytes)}"
+    advice = "Is it text? Give a line for each edge, or lists of neighbours with their format."
+    return EdgeFileError(name_of(path), None, problem, advice)
+
+
+def size_of(path: Path) -> int | None:
+    """Return the bytes on disk, None for a pipe; raise an error where there is no such file."""
+    if is_piped(path):
+        return None
     try:
+        if path.is_dir():
+            problem = "it is a folder"
+            raise EdgeFileError(name_of(path), None, problem, "Give one file of edges.")
         return path.stat().st_size
     except OSError as error:
         raise unreadable(path, error) from error
 
 
+@contextlib.contextmanager
+def read_twice(path: Path) -> Iterator[Path]:
+    """Give a path that can be opened several times; errors inside name the one that was given."""
+
+    def check(beginning: bytes) -> None:
+        is_text = packing_of(beginning) is None
+        if is_text and len(beginning) >= MAX_LINE_BYTES and not _last_line_end(beginning):
+            raise _too_long(path, MAX_LINE_BYTES)
+
+    with repeatable(path, check) as readable:
+        try:
+            yield readable
+        except EdgeFileError as error:
+            raise EdgeFileError(name_of(path), *error.args[1:]) from error
+
+
 def unreadable(path: Path, error: OSError) -> EdgeFileError:
-    problem = f"it cannot be read ({error.strerror})"
-    return EdgeFileError(str(path), None, problem, "Check the path and its permissions.")
+    problem = f"it cannot be read ({error.strerror or error})"
+    return EdgeFileError(name_of(path), None, problem, "Check the path and its permissions.")
 
 
 def _pieces(path: Path, advance: Callable[[float], None]) -> Iterator[bytes]:
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             while piece := file.read(_PIECE_BYTES):
                 advance(len(piece))
                 yield piece

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from talka.data.text.unpacking import packing_of
 from talka.errors import EdgeFileError, GraphError
 from talka.events.stream import Stream
 from talka.graph.memory import check_it_fits
 from talka.graph.reading.base import Edges
-from talka.graph.reading.blocks import blocks, size_of
+from talka.graph.reading.blocks import blocks, read_twice, size_of
 from talka.graph.reading.fields import COMMENTS
-from talka.graph.reading.names import is_header, places
+from talka.graph.reading.names import described, is_header, places
 from talka.graph.reading.tables import edges_from_table, no_edges
 
 _WHOLE = re.compile(r"-?[0-9]+")
@@ -36,6 +37,7 @@ class Form(NamedTuple):
     types: dict[str, Any]
     """Of the columns to read."""
     row_bytes: int
+    notes: tuple[str, ...]
 
 
 def read_csv(path: Path, events: Stream) -> Edges:
@@ -47,16 +49,17 @@ def read_tsv(path: Path, events: Stream) -> Edges:
 
 
 def _read(path: Path, delimiter: str, events: Stream) -> Edges:
-    size = size_of(path)
-    with events.phase("graph/read", total=size, unit="bytes") as phase:
-        form = _sniffed(path, delimiter)
-        if form is None:
-            return Edges(np.empty(0, np.int64), np.empty(0, np.int64))
-        check_it_fits(size / form.row_bytes, is_weighted=len(form.types) > 2, is_read=True)
-        try:
-            edges = edges_from_table(_table(path, form))
-        except GraphError as error:
-            raise no_edges(path, error) from error
+    with events.phase("graph/read", total=size_of(path), unit="bytes") as phase:
+        with read_twice(path) as readable:
+            size = size_of(readable) or 0
+            form = _sniffed(readable, delimiter)
+            if form is None:
+                return Edges(np.empty(0, np.int64), np.empty(0, np.int64))
+            check_it_fits(size / form.row_bytes, is_weighted=len(form.types) > 2, is_read=True)
+            try:
+                edges = edges_from_table(_table(readable, form))._replace(notes=form.notes)
+            except GraphError as error:
+                raise no_edges(readable, error) from error
         phase.advance(size)
     return edges
 
@@ -77,15 +80,19 @@ def _sniffed(path: Path, delimiter: str) -> Form | None:
     if not has_header:
         second = first
     names = first if has_header else [f"f{place}" for place in range(len(first))]
-    is_number = len(second) > 2 and _is_number(second[2])
-    at = places(names, third_is_number=is_number)
+    at = places(names, lambda place: place < len(second) and _is_number(second[place]))
     ids = [second[place] for place in (at.source, at.target) if place < len(second)]
     kind = pa.int64() if _are_whole(ids) or (has_header and len(rows) == 1) else pa.string()
     types = {names[at.source]: kind, names[at.target]: kind}
     if at.weight is not None:
         types[names[at.weight]] = pa.float64()
+    if len(types) < (2 if at.weight is None else 3):
+        problem = f"two columns are called {names[at.source]!r}"
+        line = _line_of_row(path, len(comments) + 1)
+        raise EdgeFileError(str(path), line, problem, "Give every column a name of its own.")
     row_bytes = len(delimiter.join(second)) + 1
-    return Form(delimiter, len(comments), has_header, types, row_bytes)
+    notes = (described(names, at),) if has_header else ()
+    return Form(delimiter, len(comments), has_header, types, row_bytes, notes)
 
 
 def _table(path: Path, form: Form) -> Any:
@@ -114,8 +121,10 @@ _COMMENTS = tuple(chr(byte) for byte in COMMENTS)
 
 
 def _parsed(path: Path, form: Form, *, in_threads: bool) -> Any:
+    with open(path, "rb") as file:
+        packing = packing_of(file.read(8))
     return pyarrow.csv.read_csv(
-        path,
+        pa.input_stream(str(path), compression=packing),
         read_options=pyarrow.csv.ReadOptions(
             skip_rows=form.num_comments,
             autogenerate_column_names=not form.has_header,

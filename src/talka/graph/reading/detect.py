@@ -1,7 +1,7 @@
 """What was given, and who reads it."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -10,15 +10,26 @@ import numpy as np
 import pyarrow as pa
 
 from talka.errors import EdgeFileError, GraphError, UnknownNameError
+from talka.events.base import Noted
 from talka.events.stream import Stream
 from talka.graph.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.columns import as_ids, as_weights, joined_ids, of_one_kind
 from talka.graph.reading.delimited import read_csv, read_tsv
+from talka.graph.reading.foreign import refuse_address, refuse_ending
+from talka.graph.reading.metis import read_metis
+from talka.graph.reading.pairs import edges_from_sequence
 from talka.graph.reading.tables import edges_from_table, read_arrow, read_parquet
-from talka.graph.reading.text import read_edge_list, read_neighbours, read_vertices
+from talka.graph.reading.text import (
+    read_edge_list,
+    read_matrix_market,
+    read_neighbours,
+    read_vertices,
+)
 
-FileFormat = Literal["auto", "edges", "adjacency", "ldbc", "csv", "tsv", "parquet", "arrow"]
+FileFormat = Literal[
+    "auto", "edges", "adjacency", "ldbc", "csv", "tsv", "parquet", "arrow", "mtx", "metis"
+]
 
 ENDINGS: Mapping[str, FileFormat] = MappingProxyType(
     {
@@ -30,6 +41,9 @@ ENDINGS: Mapping[str, FileFormat] = MappingProxyType(
         ".e": "ldbc",
         ".adj": "adjacency",
         ".adjlist": "adjacency",
+        ".mtx": "mtx",
+        ".metis": "metis",
+        ".graph": "metis",
         "-input": "adjacency",  # the validation graphs of LDBC Graphalytics
     }
 )
@@ -41,6 +55,8 @@ def read_edges(
 ) -> Edges:
     """Edges of one kind, with the weights and vertices that were given beside them."""
     read = _read(edges, format, events)
+    for note in read.notes:
+        events.emit(Noted("graph/read", note))
     if weights is not None:
         if read.weights is not None:
             raise GraphError("two columns of weights", "The edges have some already; drop one.")
@@ -66,25 +82,31 @@ def format_of(path: Path) -> FileFormat:
 
 def _read(edges: Any, format: FileFormat, events: Stream) -> Edges:
     if isinstance(edges, str | Path):
+        refuse_address(edges)
         return _read_file(Path(edges), format, events)
     if isinstance(edges, pa.Table | pa.RecordBatch):
         return edges_from_table(edges)
     if _is_sparse_matrix(edges):
         return _from_matrix(edges)
-    if isinstance(edges, tuple | list) and len(edges) == 2:
-        return Edges(as_ids(edges[0], "sources"), as_ids(edges[1], "targets"))
+    if isinstance(edges, tuple | list | Iterator):
+        return edges_from_sequence(edges)
     shape = f" of shape {edges.shape}" if isinstance(edges, np.ndarray) else ""
     raise GraphError(
         f"{type(edges).__name__}{shape}",
-        "Give a pair (sources, targets), an Arrow table, a scipy sparse matrix or a path.",
+        "Give a list of edges, a tuple (sources, targets), an Arrow table, a scipy sparse matrix "
+        "or a path.",
     )
 
 
 def _read_file(path: Path, format: FileFormat, events: Stream) -> Edges:
-    if format == "auto":
+    is_said = format != "auto"
+    if not is_said:
+        refuse_ending(path)
         format = format_of(path)
     if format not in READERS:
         raise UnknownNameError("format of edges", format, ("auto", *READERS))
+    if format == "edges" and not is_said:
+        return read_edge_list(path, events, find_counts=True)
     return READERS[format](path, events)
 
 
@@ -130,5 +152,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "tsv": read_tsv,
         "parquet": read_parquet,
         "arrow": read_arrow,
+        "mtx": read_matrix_market,
+        "metis": read_metis,
     }
 )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from talka.graph.kernels import fields as kernels
 
-GAPS = b" \t,\r\v\f"
+GAPS = b" \t,\v\f"
 """Any run of these separates two fields."""
 COMMENTS = b"#%"
 """A line that begins with one of these is a comment."""
@@ -46,6 +46,11 @@ class Rows:
         self.ends = rows[0][: self.num_rows].astype(np.int64)
         self._lines = rows[1]
 
+    @property
+    def lines(self) -> NDArray[np.int64]:
+        """The line of each row, counted from 0."""
+        return self._lines[: self.num_rows].astype(np.int64)
+
     def cut_to_width(self, width: int) -> list[BadLine]:
         """Keep the rows before the first that has another number of fields; that one, if any."""
         right = self.ends == width * np.arange(1, self.num_rows + 1)
@@ -81,7 +86,7 @@ class Rows:
             return array.cast(pa.large_string())
         except pa.ArrowInvalid:
             at = next(i for i, one in enumerate(array.to_pylist()) if not _is_utf8(one))
-            problem = f"{array[at].as_py()!r} is no UTF-8"
+            problem = f"{array[at].as_py()!r} is not UTF-8"
             advice = "Other encodings can be converted with iconv."
             raise BadLine(self._line_of(first + step * at), problem, advice) from None
 

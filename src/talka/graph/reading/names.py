@@ -1,21 +1,44 @@
 """What people call the columns of edges."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 SOURCES = ("source", "src", "from", "fromnodeid", "from_id", "source_id")
 TARGETS = ("target", "dst", "dest", "destination", "to", "tonodeid", "to_id", "target_id")
-WEIGHTS = ("weight", "weights")
+WEIGHTS = (
+    "weight",
+    "weights",
+    "w",
+    "wt",
+    "value",
+    "cost",
+    "distance",
+    "dist",
+    "length",
+    "strength",
+)
+"""From the surest to the vaguest: the first that is there is the weight."""
+_SURE_WEIGHTS = WEIGHTS[:2]
+TIMES = (
+    "time", "times", "timestamp", "timestamps", "ts", "date", "datetime", "year", "month", "day",
+    "since", "created", "created_at", "unixtime",
+)  # fmt: skip
+"""A column of numbers with such a name is not a weight."""
+INDEXES = ("", "unnamed: 0", "__index_level_0__")
+"""Names of the column of row numbers that pandas writes."""
 
 
 def is_header(fields: Sequence[str]) -> bool:
-    """Whether a line of strings names a source and a target.
+    """Whether a line of strings names a source and a target, or begins with pandas' row numbers.
 
     >>> is_header(["Source", "Target", "Weight"]), is_header(["anna", "bert"])
     (True, False)
+    >>> is_header(["", "person", "friend"])
+    True
     """
-    names = [field.strip('"').lower() for field in fields]
-    return any(name in SOURCES for name in names) and any(name in TARGETS for name in names)
+    names = [_plain(field) for field in fields]
+    has_ends = any(name in SOURCES for name in names) and any(name in TARGETS for name in names)
+    return has_ends or (len(names) > 2 and names[0] in INDEXES)
 
 
 class Places(NamedTuple):
@@ -24,24 +47,53 @@ class Places(NamedTuple):
     weight: int | None
 
 
-def places(names: Sequence[str], *, third_is_number: bool) -> Places:
-    """Columns by their names where both ends have known ones, else the first two.
+def places(names: Sequence[str], is_number: Callable[[int], bool]) -> Places:
+    """Choose the columns of edges by their names.
 
-    The weight is the column of that name, else a third one of numbers.
+    Where source and target have known names, the weight must have one, too. Otherwise source and
+    target are the first two columns that are neither row numbers nor `weight`, and a column of
+    numbers after them is the weight unless its name is that of a time.
 
-    >>> places(["id", "src", "dst", "weight"], third_is_number=True)
+    >>> places(["id", "src", "dst", "time", "weight"], lambda place: True)
+    Places(source=1, target=2, weight=4)
+    >>> places(["", "a", "b", "c"], lambda place: True)
     Places(source=1, target=2, weight=3)
-    >>> places(["a", "b", "c"], third_is_number=True)
-    Places(source=0, target=1, weight=2)
+    >>> places(["a", "b", "time"], lambda place: True).weight is None
+    True
     """
-    source, target, weight = (_place(known, names) for known in (SOURCES, TARGETS, WEIGHTS))
-    if source is None or target is None:
-        source, target = 0, 1
-    if weight is None and third_is_number and 2 not in (source, target):
-        weight = 2
+    plain = [_plain(name) for name in names]
+    source, target = _place(SOURCES, plain), _place(TARGETS, plain)
+    if source is not None and target is not None:
+        return Places(source, target, _place(WEIGHTS, plain))
+    ends = [place for place, name in enumerate(plain) if name not in _SURE_WEIGHTS]
+    if len(ends) > 2 and plain[ends[0]] in INDEXES:
+        del ends[0]
+    source, target = ends[:2] if len(ends) > 1 else (0, 1)
+    others = {place: name for place, name in enumerate(plain) if place not in (source, target)}
+    weight = _place(WEIGHTS, [others.get(place, "") for place in range(len(plain))])
+    third = target + 1
+    if weight is None and third in others and is_number(third) and others[third] not in TIMES:
+        weight = third
     return Places(source, target, weight)
 
 
+def described(names: Sequence[str], at: Places) -> str:
+    """Say which columns were taken.
+
+    >>> described(["src", "dst", "time"], Places(0, 1, None))
+    "source is column 'src', target is column 'dst', without weights (not used: 'time')"
+    """
+    weight = "without weights" if at.weight is None else f"weight is column {names[at.weight]!r}"
+    rest = [repr(name) for place, name in enumerate(names) if place not in at]
+    unused = f" (not used: {', '.join(rest)})" if rest else ""
+    ends = f"source is column {names[at.source]!r}, target is column {names[at.target]!r}"
+    return f"{ends}, {weight}{unused}"
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip('"').strip().lower()
+
+
 def _place(known: Sequence[str], names: Sequence[str]) -> int | None:
-    """Where the first column with one of the known names is."""
-    return next((place for place, name in enumerate(names) if name.lower() in known), None)
+    """Return the place of the first known name that is there."""
+    return next((names.index(name) for name in known if name in names), None)

@@ -1,5 +1,6 @@
 """Edges from Arrow tables, and from files that hold tables as Arrow or Parquet."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ from talka.errors import EdgeFileError, GraphError
 from talka.events.stream import Stream
 from talka.graph.memory import check_it_fits
 from talka.graph.reading.base import Edges
-from talka.graph.reading.blocks import size_of
+from talka.graph.reading.blocks import size_of, unreadable
 from talka.graph.reading.columns import as_ids, as_weights
-from talka.graph.reading.names import Places, places
+from talka.graph.reading.names import Places, described, places
+from talka.inputs import name_of, repeatable
 
 
 def edges_from_table(table: Any) -> Edges:
     """Sources, targets and weights by the names of columns, or by their places (`names.places`).
 
-    >>> edges_from_table(pa.table({"to": [2], "from": [1], "since": [1999.5]})).weights
-    array([1999.5])
+    >>> edges_from_table(pa.table({"to": [2], "from": [1], "cost": [0.5]})).weights
+    array([0.5])
     """
     at = _places(table.schema)
     weights = None if at.weight is None else as_weights(table.column(at.weight), table.num_rows)
@@ -28,23 +30,27 @@ def edges_from_table(table: Any) -> Edges:
         as_ids(table.column(place), f"{name} (column {table.column_names[place]!r})")
         for name, place in (("sources", at.source), ("targets", at.target))
     )
-    return Edges(sources, targets, weights)
+    return Edges(sources, targets, weights, notes=(described(table.column_names, at),))
 
 
 def read_parquet(path: Path, events: Stream) -> Edges:
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
         try:
-            with pyarrow.parquet.ParquetFile(path) as file:
+            with (
+                _readable(path, b"PAR1") as readable,
+                pyarrow.parquet.ParquetFile(readable) as file,
+            ):
                 at = _places(file.schema_arrow)
                 is_weighted = at.weight is not None
                 check_it_fits(file.metadata.num_rows, is_weighted=is_weighted, is_read=True)
+                names = file.schema_arrow.names
                 wanted = sorted(place for place in at if place is not None)
-                table = file.read([file.schema_arrow.names[place] for place in wanted])
-            edges = edges_from_table(table)
-        except (pa.ArrowInvalid, GraphError) as error:
+                table = file.read([names[place] for place in wanted])
+            edges = edges_from_table(table)._replace(notes=(described(names, at),))
+        except (pa.ArrowInvalid, OSError, GraphError) as error:
             raise no_edges(path, error) from error
-        phase.advance(size)
+        phase.advance(size or 0)
     return edges
 
 
@@ -53,25 +59,41 @@ def read_arrow(path: Path, events: Stream) -> Edges:
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
         try:
-            table = pyarrow.feather.read_table(path, memory_map=True)
+            with _readable(path, b"ARROW1") as readable:
+                table = pyarrow.feather.read_table(readable, memory_map=True)
             edges = edges_from_table(table)
-        except (pa.ArrowInvalid, GraphError) as error:
+        except (pa.ArrowInvalid, OSError, GraphError) as error:
             raise no_edges(path, error) from error
-        phase.advance(size)
+        phase.advance(size or 0)
     return edges
+
+
+def _readable(path: Path, beginning: bytes) -> contextlib.AbstractContextManager[Path]:
+    """Give a path that can be opened several times; a pipe must begin as its format does."""
+
+    def check(found: bytes) -> None:
+        if not found.startswith(beginning):
+            raise pa.ArrowInvalid(f"it does not begin with {beginning.decode()}")
+
+    return repeatable(path, check)
 
 
 def no_edges(path: Path, error: Exception) -> EdgeFileError:
     if isinstance(error, GraphError):
-        return EdgeFileError(str(path), None, f"no graph from {error.problem}", error.advice)
+        return EdgeFileError(name_of(path), None, f"no graph from {error.problem}", error.advice)
+    if isinstance(error, OSError) and error.errno is not None:
+        return unreadable(path, error)
     advice = "Is it complete, and of the kind that its name says?"
-    return EdgeFileError(str(path), None, f"it cannot be read ({error})", advice)
+    return EdgeFileError(name_of(path), None, f"it cannot be read ({error})", advice)
 
 
 def _places(schema: Any) -> Places:
     if len(schema.names) < 2:
         problem = f"a table with the columns {schema.names}"
         raise GraphError(problem, "It needs two at least: source and target.")
-    third = schema.types[2] if len(schema.types) > 2 else pa.null()
-    is_number = pa.types.is_integer(third) or pa.types.is_floating(third)
-    return places(schema.names, third_is_number=is_number)
+
+    def is_number(place: int) -> bool:
+        kind = schema.types[place]
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+    return places(schema.names, is_number)

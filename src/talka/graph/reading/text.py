@@ -1,13 +1,9 @@
 """Edges from text: a line for each edge, a line for each vertex, or a line of neighbours.
 
 file -> blocks of lines -> fields (threads) -> columns
-
-The first lines decide what the file is (`sniffed`): whether ids are whole numbers or strings,
-how many fields a line has, and whether the first line is a header. All other lines must agree.
 """
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,25 +16,21 @@ from numpy.typing import NDArray
 from talka.data.text.crew import Crew
 from talka.errors import EdgeFileError
 from talka.events.stream import Stream
-from talka.graph.kernels.threads import num_cores
 from talka.graph.memory import check_it_fits
 from talka.graph.reading.base import Edges
-from talka.graph.reading.blocks import blocks, size_of
-from talka.graph.reading.fields import COMMENTS, GAPS, BadLine, Integers, Rows
-from talka.graph.reading.names import is_header
+from talka.graph.reading.blocks import MAX_LINE_BYTES, MAX_LONG_LINE_BYTES, blocks, size_of
+from talka.graph.reading.counts import without_counts
+from talka.graph.reading.fields import BadLine, Integers, Rows
+from talka.graph.reading.foreign import refuse_beginning
+from talka.graph.reading.matrix_market import edges_of_matrix, is_matrix, sniffed_matrix
+from talka.graph.reading.metis import refuse_metis
+from talka.graph.reading.sniffing import Form, data_lines, sniffed, sniffed_edges
+from talka.inputs import name_of
+from talka.machine import num_cores
+from talka.units import format_bytes
 
 _PACKED_RATIO = 4  # edge lists shrink to a quarter or less
-_GAP = re.compile(b"[" + GAPS + b"]+")
-_WHOLE = re.compile(rb"-?[0-9]+")
-
-
-class Form(NamedTuple):
-    """What the lines of a file are like."""
-
-    num_fields: int
-    has_strings: bool
-    line: int = 0
-    """The first that is an edge, from 0 on."""
+_MAX_BEGINNING_BYTES = 1 << 26  # of comments before the first edges
 
 
 class Part(NamedTuple):
@@ -49,33 +41,71 @@ class Part(NamedTuple):
     num_lines: int
 
 
+class Columns(NamedTuple):
+    """What became of a whole file."""
+
+    ids: list[Any]
+    weights: NDArray[np.float64] | None
+    form: Form
+    num_lines: int
+
+
+Sniff = Callable[[bytes], tuple[Form, bytes]]
 Parse = Callable[[Rows, Form], Part]
 
 
-def read_edge_list(path: Path, events: Stream) -> Edges:
-    """A line for each edge: source, target and, if there is a third field, the weight."""
-    columns, weights = _read(path, _edges, events)
-    return Edges(columns[0], columns[1], weights)
+def read_edge_list(path: Path, events: Stream, *, find_counts: bool = False) -> Edges:
+    """A line for each edge: source, target and, if there is a third field, the weight.
+
+    find_counts
+        Whether the first line may say how many vertices and edges follow.
+    """
+    read = read_columns(path, _sniffed_edges_or_matrix, parse_edges, events)
+    sources, targets = read.ids
+    if read.form.matrix is not None:
+        return edges_of_matrix(path, read.form.matrix, (sources, targets, read.weights))
+    edges = Edges(sources, targets, read.weights, notes=read.form.notes)
+    may_have_counts = read.form.has_counts or (find_counts and read.form.counts)
+    return without_counts(path, edges, read.form) if may_have_counts else edges
+
+
+def _sniffed_edges_or_matrix(text: bytes) -> tuple[Form, bytes]:
+    return sniffed_matrix(text) if is_matrix(text) else sniffed_edges(text)
+
+
+def read_matrix_market(path: Path, events: Stream) -> Edges:
+    """A line for each entry of a square matrix, after a banner and a line with its size."""
+    read = read_columns(path, sniffed_matrix, parse_edges, events)
+    assert read.form.matrix is not None
+    rows, columns = read.ids
+    return edges_of_matrix(path, read.form.matrix, (rows, columns, read.weights))
 
 
 def read_neighbours(path: Path, events: Stream) -> Edges:
     """A line for each vertex: its id, and those of its neighbours."""
-    columns, _ = _read(path, _neighbours, events)
-    return Edges(columns[0], columns[1], vertices=columns[2], twice=True)
+    read = read_columns(path, sniffed, _neighbours, events, MAX_LONG_LINE_BYTES)
+    sources, others, vertices = read.ids
+    first = read.form.counts
+    if first and not read.form.has_strings:
+        rest = (others[len(first) - 1 :], vertices[1:])
+        refuse_metis(path, list(first), read.num_lines - read.form.line - 1, rest)
+    return Edges(sources, others, vertices=vertices, twice=True)
 
 
 def read_vertices(path: Path, events: Stream) -> Any:
     """A line for each vertex: its id, and whatever else."""
-    columns, _ = _read(path, _vertices, events)
-    return columns[0]
+    return read_columns(path, sniffed, _vertices, events).ids[0]
 
 
-def _edges(rows: Rows, form: Form) -> Part:
+def parse_edges(rows: Rows, form: Form) -> Part:
     if form.num_fields < 2:
         raise BadLine(form.line, "an edge needs two fields, source and target", "Mend the file.")
-    reads: list[Callable[[], Any]] = [partial(_ids, rows, form, place) for place in (0, 1)]
-    if form.num_fields > 2:
-        reads.append(partial(rows.weights, 2, form.num_fields))
+    at, width = form.at, form.num_fields
+    reads: list[Callable[[], Any]] = [
+        partial(_ids, rows, form, place) for place in (at.source, at.target)
+    ]
+    if at.weight is not None:
+        reads.append(partial(rows.weights, at.weight, width))
     sources, targets, *weights = _columns(rows, form, reads)
     return Part((sources, targets), weights[0] if weights else None, rows.num_lines)
 
@@ -117,35 +147,42 @@ def _ids(rows: Rows, form: Form, place: int) -> Any:
     return read(place, form.num_fields)
 
 
-def _read(path: Path, parse: Parse, events: Stream) -> tuple[list[Any], Any]:
-    """Columns of ids and the weights of a whole file."""
+def read_columns(
+    path: Path, sniff: Sniff, parse: Parse, events: Stream, max_line_bytes: int = MAX_LINE_BYTES
+) -> Columns:
+    """Read a whole file: `sniff` looks at its beginning, `parse` makes columns of a block."""
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
-        texts = blocks(path, phase.advance)
-        form, first = sniffed(_beginning(texts))
+        texts = blocks(path, phase.advance, max_line_bytes=max_line_bytes)
         parts: list[Part] = []
         num_lines = 0
-        results = _parsed(itertools.chain([first], texts), parse, form)
         try:
-            for part in results:
-                if not parts:
-                    _check_size(path, size, first, part)
+            form, first = sniff(_beginning(path, texts))
+            for part in _parsed(itertools.chain([first], texts), parse, form):
                 parts.append(part)
+                if size is None:
+                    _check_read(parts)
+                elif len(parts) == 1:
+                    _check_size(path, size, first, part)
                 num_lines += part.num_lines
         except BadLine as bad:
             line = num_lines + bad.line + 1
-            raise EdgeFileError(str(path), line, bad.problem, bad.advice) from None
-        return _joined(path, parts, form)
+            raise EdgeFileError(name_of(path), line, bad.problem, bad.advice) from None
+        return Columns(*_joined(path, parts, form), form, num_lines)
 
 
-def _beginning(texts: Iterator[bytes]) -> bytes:
-    """As many blocks as it takes to have two lines that are no comments."""
+def _beginning(path: Path, texts: Iterator[bytes]) -> bytes:
+    """As many blocks as it takes to have two lines that are not comments."""
     first = next(texts)
-    while len(list(itertools.islice(_data_lines(first), 2))) < 2:
+    refuse_beginning(path, first)
+    while len(list(itertools.islice(data_lines(first), 2))) < 2:
         more = next(texts, None)
         if more is None:
             break
         first += more
+        if len(first) > _MAX_BEGINNING_BYTES:
+            problem = f"its first {format_bytes(len(first))} are comments and empty lines"
+            raise EdgeFileError(name_of(path), None, problem, "Is it a list of edges?")
     return first
 
 
@@ -162,11 +199,19 @@ def _check_size(path: Path, size: int, first: bytes, part: Part) -> None:
     check_it_fits(num_edges, is_weighted=part.weights is not None, is_read=True)
 
 
+def _check_read(parts: list[Part]) -> None:
+    """Nobody knows how much a pipe will bring: could what it brought so far be built?"""
+    num_edges = sum(_length(part.ids[0]) for part in parts)
+    check_it_fits(num_edges, is_weighted=parts[0].weights is not None, is_read=False)
+
+
 def _length(column: Any) -> int:
     return len(column.values if isinstance(column, Integers) else column)
 
 
-def _joined(path: Path, parts: list[Part], form: Form) -> tuple[list[Any], Any]:
+def _joined(
+    path: Path, parts: list[Part], form: Form
+) -> tuple[list[Any], NDArray[np.float64] | None]:
     columns = list(zip(*(part.ids for part in parts), strict=True))
     weights = None
     if parts[0].weights is not None:
@@ -179,49 +224,9 @@ def _joined(path: Path, parts: list[Part], form: Form) -> tuple[list[Any], Any]:
     if has_negative and is_large:
         problem = "it has negative ids and ids beyond the 63 bits of signed numbers"
         advice = "Give such ids as strings, in an Arrow table, or number the vertices anew."
-        raise EdgeFileError(str(path), None, problem, advice)
+        raise EdgeFileError(name_of(path), None, problem, advice)
     joined = []
     while columns:  # each column is freed when it is joined
         column = np.concatenate([one.values for one in columns.pop(0)])
         joined.append(column if column.itemsize == 4 or is_large else column.view(np.int64))
     return joined, weights
-
-
-def sniffed(text: bytes) -> tuple[Form, bytes]:
-    """What the first two lines say of all, and the text with a header made a comment.
-
-    Ids are whole numbers if those of the second line are, or of the only one. The first line is a
-    header if its ids are no whole numbers and those of the second are, or if it has the names that
-    columns of edges have.
-    """
-    found = list(itertools.islice(_data_lines(text), 2))
-    if not found:
-        return Form(2, has_strings=False), text
-    at, first = found[0]
-    second = found[1][1] if len(found) > 1 else None
-    if is_header([field.decode(errors="replace") for field in first]) or (
-        not _are_whole(first) and second is not None and _are_whole(second)
-    ):
-        text = text[:at] + COMMENTS[:1] + text[at + 1 :]
-        if second is None:
-            return Form(len(first), has_strings=False), text
-        at, first = found[1]
-    line = text.count(b"\n", 0, at)
-    return Form(len(first), has_strings=not _are_whole(first), line=line), text
-
-
-def _data_lines(text: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines that are no comments and not empty: where they begin, and their fields."""
-    at = 0
-    while at < len(text):
-        end = text.find(b"\n", at)
-        end = len(text) if end < 0 else end
-        fields = [field for field in _GAP.split(text[at:end]) if field]
-        if fields and fields[0][0] not in COMMENTS:
-            yield at + text[at:end].index(fields[0]), fields
-        at = end + 1
-
-
-def _are_whole(fields: list[bytes]) -> bool:
-    """Whether the ids of a line are whole numbers: its first two fields, if there are two."""
-    return all(_WHOLE.fullmatch(field) for field in fields[:2])

@@ -1,0 +1,73 @@
+"""Files of compiled programs: where they lie, and which of them stay.
+
+Each program has a file of text, named by its hash, and beside it numba's files of machine code. A
+program counts as used when a process loads it; those that were not used for longest are removed.
+Other processes may load, write and remove programs at the same time.
+"""
+
+import contextlib
+import os
+import stat
+import tempfile
+import time
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+MAX_PROGRAMS: Final = 500
+"""Programs that stay; each takes some 200 kB with its machine code."""
+_MIN_AGE_S: Final = 3600.0
+"""Seconds since its last use before a program may be removed: until then it may be loading."""
+
+
+@cache
+def folder() -> Path:
+    """The user's own folder for generated code; one that others may write to is not used."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(home) / "talka" / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        foreign = status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if not foreign and os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass  # no home, or one that cannot be written
+    return Path(_temporary().name)
+
+
+@cache
+def _temporary() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="talka-kernels-")
+
+
+def mark_used(path: Path) -> None:
+    """Note that a program is used now: in its time of access, as numba's cache depends on the other.
+
+    A file that is not there is for the caller to write.
+    """
+    with contextlib.suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
+
+
+def remove_unused(folder: Path, *, max_programs: int = MAX_PROGRAMS) -> None:
+    """Keep the programs that were used last, and all that were used within the last hour."""
+    files: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in (*folder.glob("edge_program_*.py"), *folder.glob("__pycache__/edge_program_*")):
+        files[path.name.partition(".")[0]].append(path)
+    used_s = {program: max(map(_used_s, files[program])) for program in files}
+    last_first = sorted(used_s, key=lambda program: -used_s[program])
+    for program in last_first[max_programs:]:
+        if used_s[program] < time.time() - _MIN_AGE_S:
+            for path in files[program]:
+                path.unlink(missing_ok=True)
+
+
+def _used_s(path: Path) -> float:
+    """When a file was written or marked; 0 if another process has removed it meanwhile."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0.0
+    return max(status.st_atime, status.st_mtime)

@@ -1,0 +1,62 @@
+"""A first line that may be the numbers of vertices and edges, not an edge.
+
+Many programs begin a list of edges with `vertices edges`. Read as an edge it would add one that is
+not there, and it looks like one. So it is left out only if it cannot be an edge of this graph, and
+where it could be either, the file is refused until somebody says what it is.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from talka.errors import EdgeFileError
+from talka.graph.reading.base import Edges
+from talka.graph.reading.sniffing import Form
+from talka.inputs import name_of
+
+_ADVICE = (
+    'If it is an edge, say format="edges" (--format-of-file edges); if it is not, begin the line '
+    "with #."
+)
+
+
+def without_counts(path: Path, edges: Edges, form: Form) -> Edges:
+    """Leave a first line out that says how many vertices and edges follow.
+
+    It does if it matches: as many edges follow, and no id is above the number of vertices. With
+    more edges than vertices the second number is no vertex of the others; otherwise it may be.
+    """
+    shown = " ".join(str(count) for count in form.counts)
+    if form.has_counts:
+        if len(edges.sources) != form.counts[1]:
+            problem = f"{shown!r} has 2 fields, but the next line has 3"
+            line = form.counts_line + 1
+            raise EdgeFileError(name_of(path), line, problem, "Mend or remove the line.")
+        return edges._replace(notes=(*edges.notes, _note(form, shown)))
+    if form.has_strings or len(edges.sources) - 1 != form.counts[-1] or form.counts[-1] == 0:
+        return edges
+    num_vertices, num_edges = form.counts[0], form.counts[-1]
+    sources, targets = edges.sources[1:], edges.targets[1:]
+    if not _are_below(sources, targets, num_vertices):
+        return edges
+    if len(form.counts) == 2 and num_edges > num_vertices:
+        weights = None if edges.weights is None else edges.weights[1:]
+        notes = (*edges.notes, _note(form, shown))
+        return edges._replace(sources=sources, targets=targets, weights=weights, notes=notes)
+    if len(form.counts) == 3 and form.counts[0] != form.counts[1]:
+        return edges
+    problem = f"{shown!r} may be an edge, or the numbers of vertices and edges (as many follow)"
+    raise EdgeFileError(name_of(path), form.counts_line + 1, problem, _ADVICE)
+
+
+def _are_below(sources: Any, targets: Any, num_vertices: int) -> bool:
+    """Whether ids are from 0 to n - 1, or from 1 to n."""
+    smallest = min(np.min(sources), np.min(targets))
+    largest = max(np.max(sources), np.max(targets))
+    return bool(smallest >= 0 and largest < num_vertices + min(smallest, 1))
+
+
+def _note(form: Form, shown: str) -> str:
+    line = form.counts_line + 1
+    return f"line {line}, {shown!r}, has the numbers of vertices and edges and is not an edge"

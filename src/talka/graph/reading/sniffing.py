@@ -1,0 +1,175 @@
+"""What the first lines of a text say of all others.
+
+They decide whether ids are whole numbers or strings, how many fields a line has, whether the first
+line is a header, and which columns are the ends and the weight. All other lines must agree.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from talka.graph.reading.fields import COMMENTS, GAPS, BadLine
+from talka.graph.reading.names import Places, described, is_header, places
+
+_LINE = re.compile(rb"[^\r\n]+")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_GAP = re.compile(b"[" + GAPS + b"]+")
+_WHOLE = re.compile(rb"-?[0-9]+")
+_MAX_COUNTS = 4  # METIS has n, m, fmt and ncon
+_NUM_DIGITS = 18  # of numbers of vertices and edges that are worth a look
+
+
+class MatrixHeader(NamedTuple):
+    """What the banner and the size line of a MatrixMarket file say."""
+
+    has_values: bool
+    sign: int
+    """Of the value of an entry on the other side of the diagonal; 0 if there is none."""
+    num_rows: int
+    num_columns: int
+    num_entries: int
+
+
+class Form(NamedTuple):
+    """What the lines of a file are like."""
+
+    num_fields: int
+    has_strings: bool
+    line: int = 0
+    """Number of the first line that is an edge, counted from 0."""
+    at: Places = Places(0, 1, None)
+    notes: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    """Numbers of the first line, where they may be those of vertices and edges (`counts`, `metis`)."""
+    counts_line: int = 0
+    has_counts: bool = False
+    """Whether the first line is not an edge for certain, as it has a field less than the others."""
+    matrix: MatrixHeader | None = None
+
+
+class Line(NamedTuple):
+    """A line that is neither empty nor a comment."""
+
+    at: int
+    """Where its first field begins."""
+    fields: list[bytes]
+    has_gap: bool
+    """Whether a comma or tab is before its first field: then the first name is empty."""
+
+
+def sniffed(text: bytes) -> tuple[Form, bytes]:
+    """What the lines are like, and the text with a header made a comment.
+
+    Ids are whole numbers if those of the second line are, or of the only one. The first line is a
+    header if its ids are not whole numbers and those of the second are, or if it has the names that
+    columns of edges have.
+    """
+    lines = list(itertools.islice(data_lines(text), 2))
+    if not lines:
+        return Form(2, has_strings=False), text
+    first = lines[0]
+    if _is_header(lines):
+        text = commented_out(text, first)
+        if len(lines) == 1:
+            return Form(len(first.fields), has_strings=False), text
+        first = lines[1]
+    has_strings = not _are_whole(first.fields[:2])
+    line = line_of(text, first)
+    form = Form(len(first.fields), has_strings, line, counts_line=line)
+    return form._replace(counts=_counts(first) if first is lines[0] else ()), text
+
+
+def sniffed_edges(text: bytes) -> tuple[Form, bytes]:
+    """The same for lines that are edges: also which fields are source, target and weight."""
+    lines = list(itertools.islice(data_lines(text), 2))
+    form, text = sniffed(text)
+    if not lines:
+        return form, text
+    if _is_header(lines):
+        return _with_names(form, lines), text
+    form = form._replace(at=Places(0, 1, 2 if form.num_fields > 2 else None))
+    return _with_counts(form, text, lines)
+
+
+def _with_names(form: Form, lines: list[Line]) -> Form:
+    """Take columns by the names in the header."""
+    if len(lines) == 1:
+        return form
+    names, fields = _names(lines), lines[1].fields
+    if len(names) < len(fields):
+        problem = f"the line has {len(fields)} fields, but the header has {len(names)} names"
+        raise BadLine(form.line, problem, "Name every column, or make the header a comment (#).")
+    at = places(names[: len(fields)], lambda place: _is_number(fields[place]))
+    has_strings = not _are_whole([fields[at.source], fields[at.target]])
+    note = described(names, at)
+    return form._replace(has_strings=has_strings, at=at, notes=(note,))
+
+
+def _with_counts(form: Form, text: bytes, lines: list[Line]) -> tuple[Form, bytes]:
+    """Remember the numbers of the first line, if it may be `vertices edges` and not an edge."""
+    first, second = lines[0], lines[-1]
+    if len(lines) < 2 or len(form.counts) not in (2, 3):
+        return form._replace(counts=()), text
+    if len(form.counts) == 2 and len(second.fields) == 3 and _is_number(second.fields[2]):
+        has_strings = not _are_whole(second.fields[:2])
+        form = form._replace(num_fields=3, has_strings=has_strings, at=Places(0, 1, 2))
+        form = form._replace(line=line_of(text, second), has_counts=True)
+        return form, commented_out(text, first)
+    return form, text
+
+
+def data_lines(text: bytes) -> Iterator[Line]:
+    for line in _LINE.finditer(text):
+        fields = [field for field in _GAP.split(line[0]) if field]
+        if fields and fields[0][0] not in COMMENTS:
+            before = line[0].index(fields[0])
+            gap = line[0][:before]
+            yield Line(line.start() + before, fields, b"," in gap or b"\t" in gap)
+
+
+def commented_out(text: bytes, line: Line) -> bytes:
+    """Make a line a comment, so that all others keep their numbers."""
+    return text[: line.at] + COMMENTS[:1] + text[line.at + 1 :]
+
+
+def line_of(text: bytes, line: Line) -> int:
+    """Return the number of a line, counted from 0."""
+    return sum(1 for _ in _LINE_END.finditer(text, 0, line.at))
+
+
+def _is_header(lines: list[Line]) -> bool:
+    first, second = lines[0].fields, lines[-1].fields
+    if is_header(_names(lines)):
+        return True
+    return len(lines) > 1 and not _are_whole(first[:2]) and _are_whole(second[:2])
+
+
+def _names(lines: list[Line]) -> list[str]:
+    """Return the fields of the first line as names.
+
+    The first name is empty if the line begins with a comma or tab and the next has a field more.
+    """
+    first, second = lines[0], lines[-1]
+    names = [field.decode(errors="replace").strip('"') for field in first.fields]
+    has_index = first.has_gap and len(second.fields) == len(names) + 1
+    return ["", *names] if has_index else names
+
+
+def _are_whole(fields: list[bytes]) -> bool:
+    return all(_WHOLE.fullmatch(field) for field in fields)
+
+
+def _counts(line: Line) -> tuple[int, ...]:
+    is_short = 2 <= len(line.fields) <= _MAX_COUNTS
+    if is_short and all(field.isdigit() and len(field) <= _NUM_DIGITS for field in line.fields):
+        return tuple(int(field) for field in line.fields)
+    return ()
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
