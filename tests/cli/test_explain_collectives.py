@@ -6,7 +6,6 @@ import pytest
 from talka.cli import explain_collectives
 from talka.errors import InvalidValueError
 from talka.network import COLLECTIVES, EXCHANGES, LOOPBACK
-from talka.units import parse_rate, parse_seconds
 
 
 def parse(*words):
@@ -96,6 +95,7 @@ def test_one_worker_has_nothing_to_send_and_no_cheapest(capsys):
         (("--workers", "1.5"), "--workers"),
         (("--workers", "1M"), "--workers"),
         (("--workers", "four"), "--workers"),
+        (("--rate", "1e-300bit"), "--rate"),
         (("--bytes", "big"), "--bytes"),
         (("--rate", "0gbit"), "--rate"),
         (("--rate", "100"), "--rate"),
@@ -132,7 +132,7 @@ def test_one_rate_and_many_rates_exclude_each_other(capsys):
     assert "not allowed with" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("size, rate", [("1e300", "1e-300bit"), ("1e308", "1gbit")])
+@pytest.mark.parametrize("size, rate", [("1e308", "1bit"), ("1e308", "1gbit")])
 def test_absurd_values_give_an_answer_instead_of_a_traceback(capsys, size, rate):
     assert "inf s" in explain(capsys, "--bytes", size, "--rate", rate, "--hosts", "2")
 
@@ -147,5 +147,5 @@ def test_help_shows_every_default(capsys):
 
 def test_the_inner_link_is_loopback_unless_said_otherwise():
     args = parse()
-    assert parse_rate(args.inner_rate) == LOOPBACK.rate_bits_per_s
-    assert parse_seconds(args.inner_latency) == pytest.approx(LOOPBACK.latency_s)
+    assert args.inner_rate == LOOPBACK.rate_bits_per_s
+    assert args.inner_latency == pytest.approx(LOOPBACK.latency_s)

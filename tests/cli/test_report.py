@@ -6,7 +6,7 @@ import pytest
 from talka.cli import report
 from talka.errors import OutputError, RunDirectoryError
 from talka.events import Measured, Run
-from tests.report.samples import write_run
+from tests.report.samples import kill, write_run, write_unfinished_run
 
 
 def run_command(*words) -> int:
@@ -71,3 +71,24 @@ def test_a_folder_as_out_is_the_callers_to_mend(run_dir, tmp_path):
     with pytest.raises(OutputError) as error:
         run_command(run_dir, "--out", tmp_path)
     assert error.value.exit_code == 2
+
+
+def test_a_killed_run_is_reported_with_a_warning(tmp_path, capsys):
+    run_dir = write_unfinished_run(tmp_path)
+    assert run_command(run_dir) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1].startswith("running  ")
+    assert printed.err == ""
+    kill(run_dir)
+    assert run_command(run_dir) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1].startswith("killed  ")
+    assert "the run did not finish" in printed.err
+
+
+def test_damaged_events_are_reported_with_a_warning_and_an_exit_code(run_dir, capsys):
+    with (run_dir / "events.jsonl").open("a") as file:
+        file.write("garbage\n" * 3)
+    assert run_command(run_dir) == 1
+    assert "3 lines of the event files could not be read, 3 of them" in capsys.readouterr().err
+    assert (run_dir / "report.html").exists()

@@ -1,6 +1,6 @@
 """The job behind `talka graph`: its plan against counting by hand, its folder, its engines."""
 
-import json
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.errors import InvalidValueError, OutputError, SavedStateError, UnknownNameError
+from talka.errors import (
+    DiskFullError,
+    InvalidValueError,
+    OutputError,
+    SavedStateError,
+    UnknownNameError,
+)
 from talka.events import Measured, Predicted, Stream, SuperstepDone
 from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
@@ -17,7 +23,7 @@ from talka.jobs.graph import Arguments, GraphConfig, GraphJob, Input, Placement
 from talka.jobs.graph import config as config_module
 from talka.jobs.graph.engines import check_engine
 from talka.jobs.graph.plan import plan_of
-from talka.jobs.graph.work import Unfinished
+from talka.jobs.graph.work import CheckpointFolder
 
 PLAN = {"algorithm": "pagerank", "partitions": 2, "engine": "embedded", "checkpoint_every": None}
 
@@ -53,7 +59,7 @@ class TestPlan:
         st.booleans(),
     )
     def test_cut_edges_and_mirrors_are_what_counting_finds(self, edges, partitions, how, directed):
-        graph = Graph.from_edges(tuple(zip(*edges, strict=True)), directed=directed)
+        graph = Graph.from_edges(edges, directed=directed)
         plan = plan_of(graph, config_for("x", partitions=partitions, partitioning=how))
         owners = graph.cut(partitions, how).owners
         ends = [tuple(int(graph.number_of(end)) for end in edge) for edge in edges]
@@ -148,16 +154,12 @@ class TestRunning:
         assert result["sent_bytes"] == 20 * predicted["superstep/0"].sent_bytes
 
 
-class StopError(Exception):
-    pass
-
-
 def stopped_at(superstep):
-    """Ends a run there as Ctrl+C does, from outside of the program."""
+    """Ends a run there by Ctrl+C; any other error of a listener would not stop it."""
 
     def watch(event):
         if isinstance(event, SuperstepDone) and event.superstep == superstep:
-            raise StopError
+            raise KeyboardInterrupt
 
     return watch
 
@@ -171,32 +173,48 @@ class TestResuming:
             config_for(edges, algorithm, arguments=arguments, **placement), out, **options
         )
 
-    @pytest.mark.parametrize("superstep", [1, 2])
     @pytest.mark.parametrize(
         "algorithm", sorted(set(ALGORITHMS) - {"degrees", "strong-components"})
     )
-    def test_a_run_that_was_stopped_gives_the_same_bytes(
-        self, edges, tmp_path, algorithm, superstep
-    ):
+    def test_a_run_that_was_stopped_gives_the_same_bytes(self, edges, tmp_path, algorithm):
         whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
-        _, heard = run(self.job(edges, whole, algorithm))
-        last = max(one.superstep for one in heard if isinstance(one, SuperstepDone))
-        if last < superstep:
-            pytest.skip("it has ended by then")
-        stopped = self.job(edges, out, algorithm, watch=stopped_at(superstep))
-        with pytest.raises(StopError):
-            run(stopped)
-        assert stopped.can_be_resumed
+        run(self.job(edges, whole, algorithm))
+        for superstep in (1, 2):
+            stopped = self.job(edges, out, algorithm, watch=stopped_at(superstep))
+            with pytest.raises(KeyboardInterrupt):
+                run(stopped)
+            assert stopped.can_be_resumed
+            assert not out.exists()
+            _, heard = run(self.job(edges, out, algorithm, resume=True))
+            first = min(one.superstep for one in heard if isinstance(one, SuperstepDone))
+            assert first == superstep - 1, "the last one that was saved"
+            assert out.read_bytes() == whole.read_bytes()
+            assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", out.name, whole.name}
+            out.unlink()
+
+    def test_a_full_disk_names_the_checkpoint_and_costs_only_what_came_after(
+        self, edges, tmp_path, monkeypatch
+    ):
+        whole, out = tmp_path / "whole.csv", tmp_path / "out.csv"
+        run(self.job(edges, whole, "pagerank"))
+
+        def fill_the_disk(event):
+            if isinstance(event, SuperstepDone) and event.superstep == 4:
+                monkeypatch.setattr(os, "fsync", refuse)
+
+        def refuse(file):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with pytest.raises(DiskFullError, match=r"superstep-0+4\.checkpoint.*Free some space"):
+            run(self.job(edges, out, "pagerank", watch=fill_the_disk))
+        monkeypatch.undo()
         assert not out.exists()
-        _, heard = run(self.job(edges, out, algorithm, resume=True))
-        first = min(one.superstep for one in heard if isinstance(one, SuperstepDone))
-        assert first == superstep - 1, "the last one that was saved"
+        run(self.job(edges, out, "pagerank", resume=True))
         assert out.read_bytes() == whole.read_bytes()
-        assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", out.name, whole.name}
 
     def test_another_graph_under_the_same_name_is_refused(self, edges, tmp_path):
         out = tmp_path / "out.csv"
-        with pytest.raises(StopError):
+        with pytest.raises(KeyboardInterrupt):
             run(self.job(edges, out, "pagerank", watch=stopped_at(4)))
         with edges.open("a") as file:
             file.write("1 2\n")
@@ -206,7 +224,7 @@ class TestResuming:
 
     def test_a_damaged_checkpoint_is_refused(self, edges, tmp_path):
         out = tmp_path / "out.csv"
-        with pytest.raises(StopError):
+        with pytest.raises(KeyboardInterrupt):
             run(self.job(edges, out, "pagerank", watch=stopped_at(4)))
         [saved] = (tmp_path / "out.csv.unfinished").glob("superstep-*.checkpoint")
         content = bytearray(saved.read_bytes())
@@ -240,80 +258,33 @@ class TestConfig:
             config_for("x", "sssp")
 
 
-class TestUnfinished:
-    """What lies in FILE.unfinished decides what may be done."""
-
-    def left_behind(self, folder, *, plan=PLAN, checkpoint=True):
-        path = folder / "out.csv.unfinished"
-        path.mkdir()
-        if plan is not None:
-            (path / "plan.json").write_text(json.dumps(plan))
-        if checkpoint:
-            (path / "superstep-000000003.checkpoint").write_bytes(b"saved")
-        return path
-
+class TestCheckpointFolder:
     def opened(self, folder, plan=PLAN, *, resume=False, force=False):
-        work = Unfinished(folder / "out.csv", plan, resume=resume, force=force)
+        work = CheckpointFolder(folder / "out.csv", plan, resume=resume, force=force)
         work.open()
         return work
 
-    def test_a_run_that_saved_nothing_leaves_nothing(self, tmp_path):
-        work = self.opened(tmp_path)
-        assert (work.path / "plan.json").exists()
-        work.close(is_done=False)
-        assert list(tmp_path.iterdir()) == []
-
-    @pytest.mark.parametrize("is_done", [True, False])
-    def test_a_checkpoint_stays_until_the_end(self, tmp_path, is_done):
+    def test_a_checkpoint_stays_until_the_end(self, tmp_path):
         work = self.opened(tmp_path)
         (work.path / "superstep-000000001.checkpoint").touch()
-        work.close(is_done=is_done)
-        assert work.path.exists() is not is_done
-
-    def test_a_run_that_was_killed_before_its_first_checkpoint_is_in_nobodys_way(self, tmp_path):
-        self.left_behind(tmp_path, checkpoint=False)
-        (tmp_path / "out.csv.unfinished" / ".superstep-000000000.checkpoint.x1").touch()
-        work = self.opened(tmp_path)
-        assert os.listdir(work.path) == ["plan.json"]
-        work.close(is_done=True)
-
-    def test_a_checkpoint_is_replaced_by_force_alone(self, tmp_path):
-        self.left_behind(tmp_path)
-        with pytest.raises(OutputError, match="holds an unfinished run"):
-            self.opened(tmp_path)
-        work = self.opened(tmp_path, force=True)
-        assert not work.has_checkpoint
-        work.close(is_done=True)
-
-    def test_somebodys_folder_is_never_replaced(self, tmp_path):
-        path = self.left_behind(tmp_path)
-        (path / "thesis.tex").touch()
-        with pytest.raises(OutputError, match="holds other things"):
-            self.opened(tmp_path, force=True)
-        assert (path / "thesis.tex").exists()
+        work.close()
+        assert work.path.exists()
+        work = self.opened(tmp_path, resume=True)
+        work.remove()
+        work.close()
+        assert list(tmp_path.iterdir()) == []
 
     def test_only_the_same_job_goes_on_wherever_it_runs(self, tmp_path):
-        path = self.left_behind(tmp_path)
+        work = self.opened(tmp_path)
+        (work.path / "superstep-000000001.checkpoint").touch()
+        work.close()
         with pytest.raises(OutputError, match=r"other options \(partitions 2\)"):
             self.opened(tmp_path, {**PLAN, "partitions": 3}, resume=True)
         work = self.opened(tmp_path, {**PLAN, "engine": "ray", "checkpoint_every": 5}, resume=True)
-        assert work.has_checkpoint
-        work.close(is_done=False)
-        assert path.exists()
-
-    @pytest.mark.parametrize("plan, checkpoint", [(None, True), (PLAN, False), ([], True)])
-    def test_there_must_be_something_to_go_on_from(self, tmp_path, plan, checkpoint):
-        self.left_behind(tmp_path, plan=plan, checkpoint=checkpoint)
-        with pytest.raises(OutputError, match="holds no checkpoint to go on from"):
-            self.opened(tmp_path, resume=True)
-
-    def test_two_at_once_are_one_too_many(self, tmp_path):
-        first = self.opened(tmp_path)
-        with pytest.raises(OutputError, match="still goes on"):
-            self.opened(tmp_path, force=True)
-        first.close(is_done=True)
-        self.opened(tmp_path).close(is_done=True)
+        assert work.has_progress
+        work.close()
+        assert work.path.exists()
 
     def test_what_is_no_ordinary_file_is_left_alone(self):
         with pytest.raises(OutputError, match="is no ordinary file"):
-            Unfinished(Path("/dev/null"), PLAN, resume=False, force=True)
+            CheckpointFolder(Path("/dev/null"), PLAN, resume=False, force=True)

@@ -5,6 +5,8 @@
 
 import argparse
 
+from talka.cli.numbers import Number, count
+
 HELP = "a is to b as c is to what, by embeddings"
 
 
@@ -13,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A")
     parser.add_argument("b", metavar="B")
     parser.add_argument("c", metavar="C")
-    parser.add_argument("-k", type=int, default=5, help="answers (default: %(default)s)")
+    parser.add_argument(
+        "-k", action=Number, parse=count(), default="5", help="answers (default: %(default)s)"
+    )
     parser.add_argument(
         "--format", choices=("table", "json"), default="table", help="default: %(default)s"
     )

@@ -9,13 +9,16 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from talka.cli.numbers import Number, count
+
 HELP = "word vectors from the documentation on this machine, about a minute"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say what it would cost and stop")
     parser.add_argument(
-        "--epochs", type=int, metavar="N", default=60, help="passes over all pairs (default: %(default)s)"
+        "--epochs", action=Number, parse=count(), metavar="N", default="60",
+        help="passes over all pairs (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--runs", type=Path, default=Path("runs"), metavar="DIR", help="default: %(default)s"

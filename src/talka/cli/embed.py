@@ -6,33 +6,40 @@ end; until then DIR.unfinished holds what --resume goes on from.
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talka.cli.numbers import Number, count, number, size
+
 if TYPE_CHECKING:
     from talka.jobs.base import Finished
     from talka.jobs.embeddings.config import EmbedConfig
+    from talka.jobs.embeddings.evaluation import QuestionFile
     from talka.jobs.embeddings.job import Embed
 
 HELP = "word vectors from raw text"
 SHOWN = "(default: %(default)s)"
+MIN_MEMORY_BYTES = 1_000_000
+_WHOLE: dict[str, Any] = {"action": Number, "parse": count()}
+_POSITIVE: dict[str, Any] = {"action": Number, "parse": number(above=0)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add, whole = parser.add_argument, _WHOLE
     add("corpus", metavar="CORPUS", nargs="+", help="text files, folders or -")
     add("--out", metavar="DIR", type=Path, required=True, help="where the vectors go")
     add("--tokenizer", default="words", metavar="NAME",
         help="words (letters and digits of any script, lower-cased), letters (a to z) or "
         f"whitespace {SHOWN}")  # fmt: skip
-    add("--min-count", type=int, default=5, metavar="N", help=f"leave rarer words out {SHOWN}")
-    add("--window", type=int, default=10, metavar="N", help=f"words on either side {SHOWN}")
+    add("--min-count", **whole, default="5", metavar="N", help=f"leave rarer words out {SHOWN}")
+    add("--window", **whole, default="10", metavar="N", help=f"words on either side {SHOWN}")
     add("--across-lines", action="store_true", help="let windows reach over line ends")
     _add_training_arguments(parser)
     add("--header", action="store_true", help="begin vectors.txt as word2vec does")
     add("--evaluate", metavar="FILE", nargs="+", type=Path, default=[],
-        help="analogy or similarity files to judge the vectors by")  # fmt: skip
+        help="analogy or similarity files to judge the vectors by; - is standard input")  # fmt: skip
     add("--explain", action="store_true", help="say what it would cost and stop")
     add("--resume", action="store_true", help="go on from the last finished phase or epoch")
     add("--force", action="store_true", help="replace DIR, or an unfinished run, if it exists")
@@ -41,32 +48,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--dim", type=int, default=100, metavar="N", help=f"coordinates of a vector {SHOWN}")
-    add("--epochs", type=int, default=15, metavar="N", help=f"passes over all pairs {SHOWN}")
-    add("--learning-rate", type=float, default=0.05, metavar="X", help=f"of AdaGrad {SHOWN}")
-    add("--x-max", type=float, default=100.0, metavar="X", help=f"counts from here weigh 1 {SHOWN}")
-    add("--alpha", type=float, default=0.75, metavar="X",
+    add, whole, positive = parser.add_argument, _WHOLE, _POSITIVE
+    add("--dim", **whole, default="100", metavar="N", help=f"coordinates of a vector {SHOWN}")
+    add("--epochs", **whole, default="15", metavar="N", help=f"passes over all pairs {SHOWN}")
+    add("--learning-rate", **positive, default="0.05", metavar="X", help=f"of AdaGrad {SHOWN}")
+    add("--x-max", **positive, default="100", metavar="X", help=f"counts from here weigh 1 {SHOWN}")
+    add("--alpha", action=Number, parse=number(at_least=0), default="0.75", metavar="X",
         help=f"a smaller count weighs (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
-    add("--seed", type=int, default=0, metavar="N",
+    add("--seed", action=Number, parse=count(at_least=0, at_most=2**63 - 1), default="0", metavar="N",
         help=f"one thread and one seed give the same bits {SHOWN}")  # fmt: skip
-    add("--threads", type=int, metavar="N", help="default: all cores")
-    add("--memory", default="2GB", metavar="SIZE", help=f"beyond it arrays go to disk {SHOWN}")
+    add("--threads", **whole, metavar="N", help="default: all cores")
+    add("--memory", action=Number, parse=size(at_least=MIN_MEMORY_BYTES), metavar="SIZE",
+        help="beyond it arrays go to disk; at least 1MB (default: 2GB, or half of what is available "
+        "if that is less)")  # fmt: skip
     add("--parallel", choices=("threads", "dimensions"), default="threads",
         help="threads share one model; with dimensions each of --workers processes holds a slice of "
         f"all vectors, and only dot products travel {SHOWN}")  # fmt: skip
-    add("--workers", type=int, default=2, metavar="P", help=f"with --parallel dimensions {SHOWN}")
+    add("--workers", **whole, default="2", metavar="P", help=f"with --parallel dimensions {SHOWN}")
 
 
 def run(args: argparse.Namespace) -> int:
     from talka.cli.costs import print_predicted
     from talka.cli.tables import print_json
     from talka.jobs.base import execute
-    from talka.jobs.embeddings.evaluation import check_questions
+    from talka.jobs.embeddings.evaluation import checked_questions
     from talka.jobs.embeddings.job import Embed
 
-    for file in args.evaluate:
-        check_questions(file)  # now, not after an hour of training
+    _check_reads_standard_input_once(args)
+    questions = [checked_questions(file) for file in args.evaluate]  # not after an hour of training
     job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
     predicted = job.explain()
     if args.format == "text":
@@ -78,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         return 0
     finished = execute(job, predicted, root=args.runs)
-    reports = _evaluated(args)
+    reports = _evaluated(args.out, questions)
     if args.format == "json":
         found = {"evaluation": [asdict(report) for report in reports]} if reports else {}
         print_json({**finished.result, **found, "out": str(args.out), "run": str(finished.dir)})
@@ -94,12 +103,11 @@ def config_of(args: argparse.Namespace) -> "EmbedConfig":
     from talka.errors import InvalidValueError, UnknownNameError
     from talka.jobs.embeddings.config import EmbedConfig, TextConfig
     from talka.train.models.glove import GloVeConfig
-    from talka.units import parse_bytes
 
     if args.tokenizer not in TOKENIZERS:
         raise UnknownNameError("tokenizer", args.tokenizer, tuple(TOKENIZERS))
-    memory_bytes = parse_bytes(args.memory, name="--memory")
-    threads = {} if args.threads is None else {"threads": args.threads}
+    chosen = {"threads": args.threads, "memory_bytes": args.memory}
+    given = {name: value for name, value in chosen.items() if value is not None}
     try:
         text = TextConfig(
             corpus=tuple(args.corpus),
@@ -114,8 +122,7 @@ def config_of(args: argparse.Namespace) -> "EmbedConfig":
             glove=GloVeConfig(learning_rate=args.learning_rate, x_max=args.x_max, alpha=args.alpha),
             parallel=args.parallel,
             workers=args.workers,
-            memory_bytes=memory_bytes,
-            **threads,
+            **given,
         )
     except InvalidValueError as error:  # name it as it was typed
         option = f"--{error.name.lstrip('-').replace('_', '-')}"
@@ -133,13 +140,21 @@ def print_expected(job: "Embed") -> None:
         print(f"expected: {words} words, {pairs} pairs, {memory} of memory\n")
 
 
-def _evaluated(args: argparse.Namespace) -> list[Any]:
+def _check_reads_standard_input_once(args: argparse.Namespace) -> None:
+    from talka.errors import InputError
+    from talka.inputs import STDIN, name_of
+
+    if [*args.corpus, *map(str, args.evaluate)].count(STDIN) > 1:
+        raise InputError(name_of(STDIN), "is given more than once", "Give files for the others.")
+
+
+def _evaluated(out: Path, questions: "Sequence[QuestionFile]") -> list[Any]:
     from talka.jobs.embeddings import Embeddings, evaluate
 
-    if not args.evaluate:
+    if not questions:
         return []
-    embeddings = Embeddings.load(args.out)
-    return [evaluate(embeddings, file) for file in args.evaluate]
+    embeddings = Embeddings.load(out)
+    return [evaluate(embeddings, file) for file in questions]
 
 
 def _print_finished(out: Path, finished: "Finished", reports: list[Any]) -> None:

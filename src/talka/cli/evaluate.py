@@ -20,7 +20,9 @@ HELP = "judge embeddings by analogy and similarity files"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", type=Path, help="questions; - is standard input"
+    )
     parser.add_argument(
         "--format", choices=("table", "json"), default="table", help="default: %(default)s"
     )

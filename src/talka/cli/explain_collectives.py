@@ -8,16 +8,11 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import MAX_WORKERS, described, parse_size
+from talka.cli.networks import MAX_WORKERS, described
+from talka.cli.numbers import Number, count, rate, seconds, size
 from talka.cli.tables import print_json, print_table
 from talka.errors import InvalidValueError
-from talka.units import (
-    format_bytes,
-    format_seconds,
-    parse_bytes,
-    parse_rate,
-    parse_seconds,
-)
+from talka.units import format_bytes, format_seconds, parse_rate
 
 if TYPE_CHECKING:
     from talka.network import Network, Scheme
@@ -28,17 +23,25 @@ DEFAULT_WORKERS = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, shown = parser.add_argument, "(default: %(default)s)"
-    add("--workers", metavar="P", help=f"number (default: {DEFAULT_WORKERS}, or that of --rates)")
-    add("--bytes", metavar="SIZE", default="25MB", help=f"payload of one worker {shown}")
+    add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS),
+        help=f"number (default: {DEFAULT_WORKERS}, or that of --rates)")  # fmt: skip
+    add("--bytes", metavar="SIZE", action=Number, parse=size(), default="25MB",
+        help=f"payload of one worker {shown}")  # fmt: skip
     rates = parser.add_mutually_exclusive_group()
-    rates.add_argument("--rate", default="1gbit", help=f"rate of every link {shown}")
+    rates.add_argument(
+        "--rate", action=Number, parse=rate(), default="1gbit", help=f"rate of every link {shown}"
+    )
     rates.add_argument(
         "--rates", metavar="RATE,...", help="unequal links: one rate per worker, or per host"
     )
-    add("--latency", metavar="TIME", default="0.1ms", help=f"latency of every link {shown}")
-    add("--hosts", metavar="H", help="spread P workers over H hosts, one link each (default: P)")
-    add("--inner-rate", metavar="RATE", default="20gbit", help=f"rate inside a host {shown}")
-    add("--inner-latency", metavar="TIME", default="0.03ms", help=f"latency inside a host {shown}")
+    add("--latency", metavar="TIME", action=Number, parse=seconds(), default="0.1ms",
+        help=f"latency of every link {shown}")  # fmt: skip
+    add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
+        help="spread P workers over H hosts, one link each (default: P)")  # fmt: skip
+    add("--inner-rate", metavar="RATE", action=Number, parse=rate(), default="20gbit",
+        help=f"rate inside a host {shown}")  # fmt: skip
+    add("--inner-latency", metavar="TIME", action=Number, parse=seconds(), default="0.03ms",
+        help=f"latency inside a host {shown}")  # fmt: skip
     add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
 
 
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from talka.network import COLLECTIVES, EXCHANGES, cheapest_average
 
     network = _network(args)
-    payload_bytes = parse_bytes(args.bytes, name="--bytes")
+    payload_bytes = args.bytes
     groups = {
         "collectives": _rows(COLLECTIVES, network, payload_bytes),
         "exchanges": _rows(EXCHANGES, network, payload_bytes),
@@ -62,8 +65,7 @@ def run(args: argparse.Namespace) -> int:
 def _network(args: argparse.Namespace) -> "Network":
     from talka.network import Link, Network, spread
 
-    num_workers = None if args.workers is None else parse_size(args.workers, name="--workers")
-    num_hosts = None if args.hosts is None else parse_size(args.hosts, name="--hosts")
+    num_workers, num_hosts = args.workers, args.hosts
     rates = None
     if args.rates is not None:
         rates = [parse_rate(rate, name="--rates") for rate in args.rates.split(",")]
@@ -76,17 +78,15 @@ def _network(args: argparse.Namespace) -> "Network":
     if num_hosts > num_workers:
         raise InvalidValueError("--hosts", num_hosts, f"at most the {num_workers} workers")
     if rates is None:
-        rates = [parse_rate(args.rate, name="--rate")] * num_hosts
+        rates = [args.rate] * num_hosts
     if len(rates) != num_hosts:
         whose = "workers" if args.hosts is None else "hosts"
         allowed = f"one rate for each of {num_hosts} {whose}, not {len(rates)} rates"
         raise InvalidValueError("--rates", args.rates, allowed)
-    latency_s = parse_seconds(args.latency, name="--latency")
-    inner_latency_s = parse_seconds(args.inner_latency, name="--inner-latency")
     return Network(
-        tuple(Link(latency_s, rate) for rate in rates),
+        tuple(Link(args.latency, rate) for rate in rates),
         workers_per_host=spread(num_workers, num_hosts=num_hosts),
-        inner=Link(inner_latency_s, parse_rate(args.inner_rate, name="--inner-rate")),
+        inner=Link(args.inner_latency, args.inner_rate),
     )
 
 

@@ -10,17 +10,11 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import described, parse_size
+from talka.cli.networks import MAX_WORKERS, described
+from talka.cli.numbers import Number, count, rate, seconds
 from talka.cli.tables import print_json, print_table
 from talka.errors import InvalidValueError
-from talka.units import (
-    format_bytes,
-    format_count,
-    format_seconds,
-    parse_count,
-    parse_rate,
-    parse_seconds,
-)
+from talka.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from talka.compress import Layout
@@ -29,20 +23,25 @@ if TYPE_CHECKING:
 
 HELP = "what a training step costs with each compressor, against one machine"
 MAX_PARAMETERS = 10**12
-LONGEST_S = 1e6
+SHORTEST_S, LONGEST_S = 1e-6, 1e6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, shown = parser.add_argument, "(default: %(default)s)"
-    add("--parameters", metavar="N", help="number of values that are trained, such as 2.9M")
+    add("--parameters", metavar="N", action=Number, parse=count(at_most=MAX_PARAMETERS),
+        help="number of values that are trained, such as 2.9M")  # fmt: skip
     add("--model", metavar="FILE.py:FUNCTION", help="or a function that returns the nn.Module")
-    add("--workers", metavar="P", default="4", help=f"number {shown}")
-    add(
-        "--rate", default="100mbit", help=f"of every host's link; `talka probe` measures it {shown}"
-    )
-    add("--latency", metavar="TIME", default="0.1ms", help=f"of every link {shown}")
-    add("--hosts", metavar="H", help="spread P workers over H hosts, one link each (default: P)")
-    add("--step-seconds", metavar="TIME", help="that one machine computes for a step, such as 60ms")
+    add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS), default="4",
+        help=f"number {shown}")  # fmt: skip
+    add("--rate", action=Number, parse=rate(), default="100mbit",
+        help=f"of every host's link; `talka probe` measures it {shown}")  # fmt: skip
+    add("--latency", metavar="TIME", action=Number, parse=seconds(at_most=LONGEST_S),
+        default="0.1ms", help=f"of every link {shown}")  # fmt: skip
+    add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
+        help="spread P workers over H hosts, one link each (default: P)")  # fmt: skip
+    add("--step-seconds", metavar="TIME", action=Number,
+        parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
+        help="that one machine computes for a step, such as 60ms")  # fmt: skip
     add(
         "--spec", nargs="+", action="extend", metavar="SPEC",
         help="what to compare, such as onebit+ef (default: one of each kind)",
@@ -52,12 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     network = _network(args)
-    compute_s = None if args.step_seconds is None else _seconds(args.step_seconds, "--step-seconds")
-    if compute_s == 0:
-        raise InvalidValueError("--step-seconds", args.step_seconds, "above 0")
     layout = _layout(args)
 
-    rows = _predicted(layout, network, compute_s, args.spec) if network.num_workers > 1 else []
+    rows = []
+    if network.num_workers > 1:
+        rows = _predicted(layout, network, args.step_seconds, args.spec)
 
     from talka.train.verdict import verdict
 
@@ -72,22 +70,10 @@ def run(args: argparse.Namespace) -> int:
 def _network(args: argparse.Namespace) -> "Network":
     from talka.network import Link, Network
 
-    num_workers = parse_size(args.workers, name="--workers")
-    num_hosts = num_workers if args.hosts is None else parse_size(args.hosts, name="--hosts")
-    if num_hosts > num_workers:
-        raise InvalidValueError("--hosts", num_hosts, f"at most the {num_workers} workers")
-    rate = parse_rate(args.rate, name="--rate")
-    if not 1 <= rate <= 1e15:
-        raise InvalidValueError("--rate", args.rate, "from 1bit to 1000tbit")
-    link = Link(_seconds(args.latency, "--latency"), rate)
-    return Network.equal(link, num_workers, num_hosts=num_hosts)
-
-
-def _seconds(text: str, name: str) -> float:
-    seconds = parse_seconds(text, name=name)
-    if seconds > LONGEST_S:
-        raise InvalidValueError(name, text, f"at most {format_seconds(LONGEST_S)}")
-    return seconds
+    num_hosts = args.workers if args.hosts is None else args.hosts
+    if num_hosts > args.workers:
+        raise InvalidValueError("--hosts", num_hosts, f"at most the {args.workers} workers")
+    return Network.equal(Link(args.latency, args.rate), args.workers, num_hosts=num_hosts)
 
 
 def _layout(args: argparse.Namespace) -> "Layout":
@@ -100,16 +86,11 @@ def _layout(args: argparse.Namespace) -> "Layout":
     if args.parameters is None:
         allowed = "a number such as 2.9M, unless --model FILE.py:FUNCTION is given"
         raise InvalidValueError("--parameters", None, allowed)
-    count = parse_count(args.parameters, name="--parameters")
-    if not 1 <= count <= MAX_PARAMETERS:
-        allowed = f"a whole number from 1 to {format_count(MAX_PARAMETERS)}"
-        raise InvalidValueError("--parameters", args.parameters, allowed)
-
     from talka.compress import layout_of
     from talka.train.codec_rates import square_shape
 
-    rows, columns = square_shape(count)
-    return layout_of({"weight": (rows, columns), "bias": (count - rows * columns,)})
+    rows, columns = square_shape(args.parameters)
+    return layout_of({"weight": (rows, columns), "bias": (args.parameters - rows * columns,)})
 
 
 def _predicted(

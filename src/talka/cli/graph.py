@@ -1,10 +1,10 @@
 """Answers about every vertex of a graph: bfs, sssp, pagerank, components, strong-components,
 communities, clustering, triangles, cores; degrees for the whole graph.
 
-EDGES is a file of edges: text (source target [weight]), .csv, .tsv, .parquet, .arrow, LDBC's .e
-beside .v, neighbour lists (.adj), also .gz and .zst. Without --out the answer is shown in short, or
-all of it with --format json or csv. FILE appears whole at the end; until then FILE.unfinished holds
-checkpoints for --resume.
+EDGES is a file of edges: text (source target [weight]), .csv, .tsv, .parquet, .arrow, MatrixMarket
+(.mtx), METIS (.metis, .graph), LDBC's .e beside .v, neighbour lists (.adj), also .gz and .zst; - is
+standard input. Without --out the answer is shown in short, or all of it with --format json or csv.
+FILE appears whole at the end; until then FILE.unfinished holds checkpoints for --resume.
 """
 
 import argparse
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from talka.cli.numbers import Number, count, number
 
 if TYPE_CHECKING:
     from talka.jobs.graph import GraphConfig, GraphJob
@@ -28,10 +30,10 @@ OPTIONS = ("source", "damping", "supersteps", "tolerance", "partitions", "partit
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("algorithm", metavar="ALGORITHM", help="one of those above")
-    add("edges", metavar="EDGES", help="file of edges")
+    add("edges", metavar="EDGES", help="file of edges, or - for standard input")
     add("--format-of-file", default="auto", metavar="NAME",
         help="what EDGES holds where its name does not say it: edges, adjacency, ldbc, csv, tsv, "
-        f"parquet, arrow {SHOWN}")  # fmt: skip
+        f"parquet, arrow, mtx, metis {SHOWN}")  # fmt: skip
     add("--undirected", action="store_true", help="edges have no direction")
     add("--drop-duplicates", action="store_true", help="keep one of several equal edges")
     add("--drop-loops", action="store_true", help="drop edges from a vertex to itself")
@@ -50,21 +52,23 @@ def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--source", metavar="ID", action="append", default=[],
         help="where bfs and sssp start, and pagerank starts again; may be given several times")  # fmt: skip
-    add("--damping", type=float, metavar="X", help="of pagerank (default: 0.85)")
-    add("--supersteps", type=int, metavar="N",
+    add("--damping", action=Number, parse=number(at_least=0, at_most=1), metavar="X",
+        help="of pagerank (default: 0.85)")  # fmt: skip
+    add("--supersteps", action=Number, parse=count(), metavar="N",
         help="of pagerank (default: 20, at most 100 with --tolerance) and communities (default: 10)")  # fmt: skip
-    add("--tolerance", type=float, metavar="X",
+    add("--tolerance", action=Number, parse=number(above=0), metavar="X",
         help="pagerank ends when all changes of a superstep add up to less")  # fmt: skip
 
 
 def _add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--partitions", type=int, default=1, metavar="P", help=f"pieces of the graph {SHOWN}")
+    add("--partitions", action=Number, parse=count(), default="1", metavar="P",
+        help=f"pieces of the graph, at most 1,000 and as many as it has vertices {SHOWN}")  # fmt: skip
     add("--partitioning", default="ranges", metavar="HOW",
         help=f"ranges, hash, or vertex_cut (bfs, sssp, pagerank) {SHOWN}")  # fmt: skip
     add("--engine", default="embedded", metavar="NAME",
         help=f"embedded, ray (of our own, on this machine) or ray://HOST:PORT {SHOWN}")  # fmt: skip
-    add("--checkpoint-every", type=int, metavar="N",
+    add("--checkpoint-every", action=Number, parse=count(), metavar="N",
         help="supersteps between checkpoints (default: from what one costs)")  # fmt: skip
 
 

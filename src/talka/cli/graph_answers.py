@@ -58,7 +58,7 @@ def print_answer(answer: Any, finished: "Finished", out: Path | None) -> None:
     print()
     told = [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.part)]
     print_comparisons([row for row in told if row.predicted or row.part != "superstep/0"])
-    print(f"\n{_last_line(result, finished.dir, out)}")
+    print("\n" + "\n".join([*result["notes"], _last_line(result, finished.dir, out)]))
 
 
 def _in_short(algorithm: str, answer: Any) -> tuple[str, list[dict[str, Any]]]:

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from talka.cli.numbers import Number, count, rate
 from talka.cli.tables import print_json, print_table
 from talka.errors import InvalidValueError
 from talka.units import format_bytes, format_rate, format_seconds, parse_rate, parse_seconds
@@ -45,8 +46,10 @@ _PAUSE = re.compile(r"(\d+)@([^+@]+)\+([^+@]+)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, shown = parser.add_argument, "(default: %(default)s)"
-    add("--hosts", metavar="N", type=int, default=4, help=f"number of hosts {shown}")
-    add("--rate", default="100mbit", help=f"of every link, each direction {shown}")
+    add("--hosts", metavar="N", action=Number, parse=count(), default="4",
+        help=f"number of hosts {shown}")  # fmt: skip
+    add("--rate", action=Number, parse=rate(), default="100mbit",
+        help=f"of every link, each direction {shown}")  # fmt: skip
     add(
         "--rate-of",
         metavar="HOST=RATE",
@@ -54,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="of one host's link; again for more",
     )
-    add("--ranks-per-host", metavar="N", type=int, default=1, help=f"number {shown}")
+    add("--ranks-per-host", metavar="N", action=Number, parse=count(), default="1",
+        help=f"number {shown}")  # fmt: skip
     add(
         "--kill",
         metavar="RANK@TIME",
@@ -111,7 +115,7 @@ def _config(args: argparse.Namespace) -> "LabConfig":
         rate_of[int(match[1])] = parse_rate(match[2], name="--rate-of")
     return LabConfig(
         num_hosts=args.hosts,
-        rate_bits_per_s=parse_rate(args.rate, name="--rate"),
+        rate_bits_per_s=args.rate,
         rate_of=rate_of,
         ranks_per_host=args.ranks_per_host,
     )

@@ -7,14 +7,13 @@ and `run(args) -> int`. Heavy imports belong inside `run`, so that `talka --help
 import argparse
 import contextlib
 import importlib
-import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType, ModuleType
 
 from talka import __version__
-from talka.errors import TalkaError
+from talka.cli.failures import exit_code_of, print_any_text
 
 COMMANDS = (
     "demo", "embed", "similar", "analogy", "evaluate", "graph", "explain", "lab", "probe", "report",
@@ -24,6 +23,7 @@ exit codes:
   0    the job is done
   1    the job failed; the message says why
   2    the input or an option is wrong; the message says what is allowed
+  70   a defect in talka; the message says where its traceback is (TALKA_TRACEBACK=1 prints it)
   130  interrupted (Ctrl+C)
   143  terminated (SIGTERM)
 """
@@ -53,19 +53,18 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = build_parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    command = " ".join(["talka", *(name for name in given[:1] if name in COMMANDS)])
     try:
         with _terminate_like_interrupt():
-            return int(args.run(args))
-    except TalkaError as error:
-        print(f"talka {args.command}: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print(f"talka {args.command}: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+            print_any_text()
+            args = build_parser().parse_args(given)
+            code = int(args.run(args))
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a full disk shows here, not at the end of the process
+            return code
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # the last resort
+        return exit_code_of(command, error)
 
 
 @contextlib.contextmanager

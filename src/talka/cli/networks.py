@@ -2,21 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from talka.errors import InvalidValueError
-from talka.units import format_rate, format_seconds, parse_count
+from talka.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from talka.network import Network
 
 MAX_WORKERS = 1000  # the pairs of workers and servers grow with its square
-
-
-def parse_size(text: str, *, name: str) -> int:
-    """The number of workers or hosts."""
-    count = parse_count(text, name=name)
-    if not 1 <= count <= MAX_WORKERS:
-        raise InvalidValueError(name, text, f"a whole number from 1 to {MAX_WORKERS}")
-    return count
 
 
 def described(network: "Network") -> str:

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from talka.cli.numbers import Number, count, seconds
 from talka.cli.tables import print_json, print_table
 from talka.errors import InvalidValueError
-from talka.units import format_rate, format_seconds, parse_seconds
+from talka.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from talka.engine import GangWorker
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
 HELP = "latency and rate between ranks, measured"
 MAX_WORKERS = 64
+SHORTEST_S, LONGEST_S = 0.01, 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, shown = parser.add_argument, "(default: %(default)s)"
-    add("--seconds", metavar="TIME", default="2s", help=f"to spend, roughly {shown}")
-    add("--workers", metavar="N", type=int, help="start N processes here instead of joining ranks")
+    add("--seconds", metavar="TIME", action=Number, default="2s",
+        parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
+        help=f"to spend, roughly {shown}")  # fmt: skip
+    add("--workers", metavar="N", action=Number, parse=count(at_least=2, at_most=MAX_WORKERS),
+        help="start N processes here, 2 or more, instead of joining ranks")  # fmt: skip
     add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
 
 
@@ -38,9 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from talka.engine import Embedded
 
     size = _size(args.workers)
-    seconds = parse_seconds(args.seconds, name="--seconds")
     with Embedded() as engine:
-        measured = engine.gang(_measure, seconds, size=size)[0]
+        measured = engine.gang(_measure, args.seconds, size=size)[0]
     _leave_group()
     if os.environ.get("RANK", "0") == "0":
         from talka.exchange.probe import ProbeResult
@@ -51,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _size(workers: int | None) -> int:
     if workers is not None:
-        if not 1 <= workers <= MAX_WORKERS:
-            raise InvalidValueError("--workers", workers, f"from 1 to {MAX_WORKERS}")
         return workers
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         return int(os.environ["WORLD_SIZE"])

@@ -5,7 +5,12 @@ was killed. The page works without a network.
 """
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from talka.events import RunRecord
 
 HELP = "one HTML page about a run, with plots"
 
@@ -35,4 +40,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_comparisons(comparisons)
         print(f"{record.status}  {path}")
-    return 0
+    return _warned(record)
+
+
+def _warned(record: "RunRecord") -> int:
+    """Say on standard error what the page cannot be trusted for; 1 if events are damaged."""
+    if record.status == "killed":
+        print("talka report: the run did not finish, and no process writes to it any more",
+              file=sys.stderr)  # fmt: skip
+    if not record.num_unreadable_lines:
+        return 0
+    print(f"talka report: {record.num_unreadable_lines} lines of the event files could not be read, "
+          f"{record.num_damaged_lines} of them because they are damaged", file=sys.stderr)  # fmt: skip
+    return 1 if record.num_damaged_lines else 0

@@ -2,6 +2,8 @@
 
 import argparse
 
+from talka.cli.numbers import Number, count
+
 HELP = "nearest neighbours of words in embeddings"
 
 
@@ -9,7 +11,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")
     parser.add_argument("words", metavar="WORD", nargs="+")
     parser.add_argument(
-        "-k", type=int, default=10, help="neighbours of each (default: %(default)s)"
+        "-k",
+        action=Number,
+        parse=count(),
+        default="10",
+        help="neighbours of each (default: %(default)s)",
     )
     parser.add_argument(
         "--format", choices=("table", "json"), default="table", help="default: %(default)s"

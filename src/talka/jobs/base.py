@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from talka.errors import TalkaError
 from talka.events import Comparison, Predicted, Run, Stream, progress_in_terminal, read_run
 
 
@@ -32,11 +33,20 @@ class Finished(NamedTuple):
 
 
 def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs")) -> Finished:
-    """Run a job in a run directory of its own, with progress in the terminal."""
-    with Run(job.name, job.config, root=root) as run:
-        for prediction in predicted:
-            run.stream.emit(prediction)
-        with progress_in_terminal(run.stream):
-            result = job.run(run.stream)
-        run.finish(result)
+    """Run a job in a run directory of its own, with progress in the terminal.
+
+    A wrong input or option, which only shows once the job looks at its data, leaves no directory.
+    """
+    run = Run(job.name, job.config, root=root)
+    try:
+        with run:
+            for prediction in predicted:
+                run.stream.emit(prediction)
+            with progress_in_terminal(run.stream):
+                result = job.run(run.stream)
+            run.finish(result)
+    except TalkaError as error:
+        if error.exit_code == 2:  # the caller can mend the input: there is no run to look at
+            run.discard()
+        raise
     return Finished(run.dir, result, read_run(run.dir).comparisons())

@@ -5,7 +5,6 @@ documentation -> text (worker processes) -> embeddings (threads) -> neighbours
 """
 
 import dataclasses
-import os
 import random
 import time
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.embeddings.work import WorkFolder
 from talka.jobs.memory import peak_memory_bytes
+from talka.machine import num_cores
 from talka.train.models.glove import GloVeConfig
 from talka.units import format_bytes
 
@@ -71,9 +71,9 @@ class Demo:
             config = self._embed(str(corpus))
             expected = estimate(config, TextReader([str(corpus)]), total_bytes=text_bytes)
             sliced = _in_slices(config)
-            pairs = _count_sliced(config, self._files, Path(folder))
+            pairs = _count_sliced(config, self._files, Path(folder), Path(folder) / "pairs")
             rate = sliced_rate(sliced, stretched(pairs, pairs.num_words, _SLICED_SAMPLE_PAIRS))
-        workers = os.cpu_count() or 1
+        workers = num_cores()
         reason = f"{format_bytes(total_bytes)} of source read by {workers} workers"
         return [
             Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
@@ -113,9 +113,9 @@ class Demo:
         shares = in_shares(self._files, NUM_SHARES)
         texts = [engine.submit(documentation_in, share, python=True)[0] for share in shares]
         sent_bytes = 0
-        with corpus.open("w", encoding="utf-8") as file:
+        with corpus.open("wb") as file:
             for ref in texts:
-                sent_bytes += file.write(engine.fetch(ref) + "\n")
+                sent_bytes += file.write(f"{engine.fetch(ref)}\n".encode())
                 engine.release(ref)
                 phase.advance()
         phase.sent_bytes = sent_bytes
@@ -132,21 +132,23 @@ def _train_in_slices(
     work = WorkFolder(folder / "sliced", config.resolved(), resume=False, force=False)
     work.open()
     try:
-        _count_sliced(config, files, work.path)
+        _count_sliced(config, files, folder, work.pairs_dir)
         train_slices(engine, config, work, part="slices")
     finally:
         work.close()
 
 
-def _count_sliced(config: EmbedConfig, files: Sequence[Path], folder: Path) -> PairBlocks:
-    """Count the pairs of the first files' documentation, and save them in `folder`."""
+def _count_sliced(
+    config: EmbedConfig, files: Sequence[Path], folder: Path, pairs_dir: Path
+) -> PairBlocks:
+    """Count the pairs of the first files' documentation, which goes into `folder`, and save them."""
     beginning = folder / "beginning.txt"
     [first, *_] = in_shares(files, _NUM_SLICED_SHARES)
     beginning.write_text(documentation_in(first), encoding="utf-8")
     text = config.text
     counted = scan_corpus([beginning], tokenizer=text.tokenizer, min_count=text.min_count)
     pairs = count_pairs(counted, text.pairs)
-    save_counted(folder / "pairs", counted.vocabulary, pairs, about={})
+    save_counted(pairs_dir, counted.vocabulary, pairs, about={})
     return pairs
 
 

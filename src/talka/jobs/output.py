@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from talka.errors import OutputError
+from talka.errors import output_error
 
 
 @contextlib.contextmanager
@@ -13,5 +13,4 @@ def writing(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = f"cannot be written ({error.strerror or error})"
-        raise OutputError(str(out), problem, "Choose another --out.") from error
+        raise output_error(out, error, "Choose another --out.") from error

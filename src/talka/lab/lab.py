@@ -42,7 +42,7 @@ class Lab:
         """Ranks and exit codes that were heard of and not yet looked at."""
 
     def __enter__(self) -> "Lab":
-        self._child = Child("talka.lab.keeper")
+        self._child = Child("talka.lab.keeper", under=())  # it keeps its processes itself
         with self._closed_by_any_error():
             self._ask({"do": "build", "rates": self.rates_bits_per_s})
         return self

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from talka.errors import OutputError
 from talka.events import Stream
-from talka.jobs.embeddings.config import work_dir_of
 from talka.jobs.embeddings.job import Embed
+from talka.jobs.unfinished import folder_beside
 from tests.jobs.embeddings.small_text import config_of, files_in
 
-CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod"}
+CHANGES = {"os.mkdir", "os.link", "os.rename", "os.remove", "os.rmdir", "os.chmod"}
 
 
 class Killer:
@@ -32,9 +32,10 @@ class Killer:
     def hear(self, event, args):
         if event not in CHANGES and not (event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR)):
             return
-        if not isinstance(args[0], str | os.PathLike):
+        place = args[1] if event == "os.link" else args[0]
+        if not isinstance(place, str | os.PathLike):
             return  # a descriptor
-        if event in ("os.remove", "os.rmdir") or str(args[0]).startswith(self.folder):
+        if event in ("os.remove", "os.rmdir") or str(place).startswith(self.folder):
             if self.num_changes == self.kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
             self.num_changes += 1
@@ -87,7 +88,7 @@ def main(text, folder, mode):
         killer.kill_at = None
         appeared = out.exists() and not (force and files_in(out) == old)
         before = "whole" if appeared and kept(files_in(out)) == expected else str(appeared)
-        goes_on = (work_dir_of(out) / "plan.json").exists()
+        goes_on = (folder_beside(out) / "plan.json").exists()
         if not appeared:
             again = in_a_process(lambda resume=goes_on: run(resume=resume))
         else:

@@ -11,8 +11,9 @@ from pathlib import Path
 from talka.data.text import PairOptions
 from talka.events import Stream
 from talka.jobs.base import execute
-from talka.jobs.embeddings.config import EmbedConfig, TextConfig, work_dir_of
+from talka.jobs.embeddings.config import EmbedConfig, TextConfig
 from talka.jobs.embeddings.job import Embed
+from talka.jobs.unfinished import folder_beside
 from talka.train.models.glove import GloVeConfig
 
 TOPICS = [[f"{letter}{place:02}" for place in range(28)] for letter in "bcdfghjklm"]
@@ -76,7 +77,7 @@ def interrupt(config, out, when, **options):
 
 
 def num_epochs_done(out):
-    losses = work_dir_of(out) / "losses.json"
+    losses = folder_beside(out) / "losses.json"
     return len(json.loads(losses.read_text())["loss"]) if losses.exists() else 0
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import random
 import subprocess
 import sys
@@ -13,8 +12,8 @@ import pytest
 
 from talka.errors import SavedStateError
 from talka.events import Stream
-from talka.jobs.embeddings.config import work_dir_of
 from talka.jobs.embeddings.job import Embed
+from talka.jobs.unfinished import folder_beside
 from tests.jobs.embeddings.small_text import (
     config_of,
     embed,
@@ -23,6 +22,7 @@ from tests.jobs.embeddings.small_text import (
     num_epochs_done,
     write_small_text,
 )
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -59,7 +59,7 @@ def undisturbed(text, tmp_path_factory):
 class TestInterrupted:
     @pytest.mark.parametrize("num_epochs", [0, 1, 2])
     def test_goes_on_to_the_same_end(self, text, out, undisturbed, num_epochs):
-        work = work_dir_of(out)
+        work = folder_beside(out)
         interrupt(
             config_of(text),
             out,
@@ -71,13 +71,13 @@ class TestInterrupted:
         assert list(out.parent.iterdir()) == [out]
 
     def test_while_it_writes(self, text, out, undisturbed):
-        interrupt(config_of(text), out, (work_dir_of(out) / "output/vectors.txt").exists)
+        interrupt(config_of(text), out, (folder_beside(out) / "output/vectors.txt").exists)
         assert not out.exists()
         run(config_of(text), out, resume=True)
         assert kept(out) == undisturbed[3]
 
     def test_leaves_nothing_when_it_had_nothing_yet(self, text, out):
-        interrupt(config_of(text), out, work_dir_of(out).exists)
+        interrupt(config_of(text), out, folder_beside(out).exists)
         assert list(out.parent.iterdir()) == []
 
     def test_may_be_asked_for_more_epochs(self, text, out, undisturbed):
@@ -98,7 +98,7 @@ class TestInterrupted:
         interrupt(
             config_of(text, threads=2, memory_bytes=1_000),
             out,
-            (work_dir_of(out) / "pairs/pairs.json").exists,
+            (folder_beside(out) / "pairs/pairs.json").exists,
         )
         run(config_of(text), out, resume=True)
         assert kept(out) == undisturbed[3]
@@ -112,14 +112,15 @@ class TestInterrupted:
         [training] = [row for row in finished.comparisons if row.predicted]
         assert training.measured.seconds > 0
 
-    def test_predicts_nothing_when_only_writing_is_left(self, text, out):
+    def test_predicts_nothing_when_only_writing_is_left(self, text, out, monkeypatch):
         interrupt(config_of(text), out, lambda: num_epochs_done(out) == 3)
+        monkeypatch.setattr("talka.jobs.embeddings.job.estimate", None)  # nor reads the text again
         assert Embed(config_of(text), out, resume=True).explain() == []
 
     @pytest.mark.parametrize("name", ["pairs/pairs.bin", "epoch-1.model", "losses.json"])
     def test_a_damaged_state_is_noticed(self, text, out, name):
         interrupt(config_of(text), out, lambda: num_epochs_done(out) == 1)
-        path = work_dir_of(out) / name
+        path = folder_beside(out) / name
         content = bytearray(path.read_bytes())
         content[len(content) // 2 :: 7] = b"\0" * len(content[len(content) // 2 :: 7])
         path.write_bytes(content)
@@ -149,25 +150,25 @@ def test_killed_before_each_of_its_changes_to_the_disk(text, tmp_path, mode):
         assert before == "whole" or goes_on == (number > 4), "counting is done again for nothing"
 
 
-OPTIONS = ["--dim", "10", "--epochs", "40", "--threads", "1", "--memory", "1", "--window", "5"]
+OPTIONS = {"epochs": 40, "memory_bytes": 1}
 
 
-class Command:
-    """`talka embed` as a process of its own."""
+class Process:
+    """The job in a process of its own; see `job_script.py`."""
 
-    def __init__(self, text, out, *options):
-        self.out, self.work = out, work_dir_of(out)
+    def __init__(self, text, out, *, resume=False, **options):
+        self.out, self.work = out, folder_beside(out)
         self.runs = out.parent / "runs"
-        where = [str(text), "--out", str(out), "--runs", str(self.runs)]
+        words = [text, out, json.dumps(OPTIONS | options), *["resume"] * resume]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "talka.cli.main", "embed", *where, *OPTIONS, *options],
+            [sys.executable, "-m", "tests.jobs.embeddings.job_script", *words],
+            cwd=ROOT,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
 
     def wait_until(self, condition):
-        while not condition() and self.process.poll() is None:
-            os.sched_yield()
+        wait_until(lambda: condition() or self.process.poll() is not None)
 
     def has_begun(self, part):
         files = self.runs.glob("*/events.jsonl")
@@ -185,26 +186,26 @@ class Command:
 
 @pytest.fixture(scope="module")
 def whole(text, tmp_path_factory):
-    """An undisturbed run of the command, and how long it took."""
+    """An undisturbed run, and how long it took."""
     out = tmp_path_factory.mktemp("whole") / "vectors"
     start = time.monotonic()
-    assert Command(text, out).finish() == (0, b"")
+    assert Process(text, out).finish() == (0, b"")
     return kept(out), time.monotonic() - start
 
 
 def check_goes_on(text, out, expected):
     if not out.exists():
-        there = (work_dir_of(out) / "plan.json").exists()
-        assert Command(text, out, *["--resume"] * there).finish() == (0, b"")
-        assert not work_dir_of(out).exists()
+        there = (folder_beside(out) / "plan.json").exists()
+        assert Process(text, out, resume=there).finish() == (0, b"")
+        assert not folder_beside(out).exists()
     assert kept(out) == expected
 
 
 MOMENTS = {
-    "counting": lambda command: command.has_begun("cooccurrence"),
-    "saving pairs": lambda command: command.work.joinpath("pairs").exists(),
-    "an epoch": lambda command: num_epochs_done(command.out) >= 7,
-    "writing": lambda command: command.work.joinpath("output").exists(),
+    "counting": lambda process: process.has_begun("cooccurrence"),
+    "saving pairs": lambda process: process.work.joinpath("pairs").exists(),
+    "an epoch": lambda process: num_epochs_done(process.out) >= 7,
+    "writing": lambda process: process.work.joinpath("output").exists(),
 }
 
 
@@ -212,27 +213,27 @@ MOMENTS = {
 class TestKilled:
     @pytest.mark.parametrize("moment", MOMENTS)
     def test_while(self, text, out, whole, moment):
-        command = Command(text, out)
-        command.wait_until(lambda: MOMENTS[moment](command))
-        command.kill()
+        process = Process(text, out)
+        process.wait_until(lambda: MOMENTS[moment](process))
+        process.kill()
         check_goes_on(text, out, whole[0])
 
     @pytest.mark.parametrize("seed", range(4))
     def test_at_a_random_moment(self, text, out, whole, seed):
-        command = Command(text, out)
+        process = Process(text, out)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            command.process.wait(random.Random(seed).uniform(0.2, 1.0) * whole[1])
-        command.kill()
+            process.process.wait(random.Random(seed).uniform(0.2, 1.0) * whole[1])
+        process.kill()
         check_goes_on(text, out, whole[0])
 
     def test_in_slices_between_epochs(self, text, tmp_path):
-        slices = ["--parallel", "dimensions", "--epochs", "2"]
-        expected = Command(text, tmp_path / "whole", *slices)
-        command = Command(text, tmp_path / "cut", *slices)
-        command.wait_until(lambda: num_epochs_done(command.out) == 1)
-        command.kill()
+        slices = {"parallel": "dimensions", "epochs": 2}
+        expected = Process(text, tmp_path / "whole", **slices)
+        process = Process(text, tmp_path / "cut", **slices)
+        process.wait_until(lambda: num_epochs_done(process.out) == 1)
+        process.kill()
         assert expected.finish() == (0, b"")
-        assert not command.out.exists()
-        assert Command(text, tmp_path / "cut", *slices, "--resume").finish() == (0, b"")
+        assert not process.out.exists()
+        assert Process(text, tmp_path / "cut", **slices, resume=True).finish() == (0, b"")
         assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
-        assert not command.work.exists()
+        assert not process.work.exists()

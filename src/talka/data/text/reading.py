@@ -6,17 +6,15 @@ A chunk ends at a line end where it can, else at white space, else (a megabyte w
 between two characters. So a line may go on in the next chunk; only `ends_file` closes it for sure.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from talka.data.text.resources import Advance, ignore_progress
 from talka.data.text.unpacking import DAMAGED, unpacked
 from talka.errors import CorpusError
+from talka.inputs import STDIN, open_input
 
-STDIN = "-"
 CHUNK_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 17
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -106,26 +104,11 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _pieces(source: str, advance: Advance) -> Iterator[bytes]:
-    with _opened(source) as file:
-        while piece := _read(file, source):
-            advance(len(piece))
-            yield piece
-
-
-def _opened(source: str) -> AbstractContextManager[BinaryIO]:
-    if source == STDIN:
-        if sys.stdin is None:
-            raise CorpusError(STDIN, "is closed", "Pipe text into it.")
-        return nullcontext(sys.stdin.buffer)
     try:
-        return open(source, "rb")
-    except OSError as error:
-        raise _unreadable(source, error) from error
-
-
-def _read(file: BinaryIO, source: str) -> bytes:
-    try:
-        return file.read(_PIECE_BYTES)
+        with open_input(source) as file:
+            while piece := file.read(_PIECE_BYTES):
+                advance(len(piece))
+                yield piece
     except OSError as error:
         raise _unreadable(source, error) from error
 

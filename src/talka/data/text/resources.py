@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from talka.errors import InvalidValueError
+from talka.machine import available_memory_bytes
+
+_USUAL_BYTES = 2_000_000_000
 
 Advance = Callable[[float], None]
 """Called with the amount of work just done; the amounts of a phase sum up to its total."""
@@ -15,11 +18,16 @@ def ignore_progress(amount: float) -> None:
     """For callers that do not want to know."""
 
 
+def default_memory_bytes() -> int:
+    """2 GB, or half of the memory that is available now if that is less."""
+    return max(1, min(_USUAL_BYTES, available_memory_bytes() // 2))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
     num_threads: int = 2
 
-    memory_bytes: int = 2_000_000_000
+    memory_bytes: int = field(default_factory=default_memory_bytes)
     """Budget for the arrays that grow with the text; what is beyond it goes to `work_dir`.
     The interpreter and its packages (about 200 MB) and the words themselves come on top."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from talka.data.text.pair_blocks import PAIR, PairBlocks
 from talka.data.text.resources import Advance, ignore_progress
 from talka.data.text.vocabulary import Vocabulary
-from talka.errors import OutputError, SavedStateError
+from talka.errors import SavedStateError, output_error
 from talka.files import whole_file, write_whole
 
 _FORM = 1
@@ -57,8 +57,7 @@ def save_counted(
         }
         write_whole(folder / _ABOUT, json.dumps(saved))
     except OSError as error:
-        problem = f"cannot be written ({error.strerror})"
-        raise OutputError(str(folder), problem, "Check permissions and free space.") from error
+        raise output_error(folder, error, "Check permissions and free space.") from error
 
 
 def load_counted(folder: Path, *, advance: Advance = ignore_progress) -> Counted:

@@ -23,11 +23,13 @@ def unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """
     first = next(pieces, b"")
     whole = chain([first], pieces)
-    if first.startswith(_GZIP):
-        return _gunzip(whole)
-    if first.startswith(_ZSTD):
-        return _unzstd(whole)
-    return whole
+    packing = packing_of(first)
+    return _gunzip(whole) if packing == "gzip" else _unzstd(whole) if packing == "zstd" else whole
+
+
+def packing_of(first: bytes) -> str | None:
+    """Return "gzip", "zstd" or None, by the first bytes of a file."""
+    return "gzip" if first.startswith(_GZIP) else "zstd" if first.startswith(_ZSTD) else None
 
 
 def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:

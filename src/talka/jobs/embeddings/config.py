@@ -1,13 +1,13 @@
 """All that `talka embed` can be told, checked at birth."""
 
 import dataclasses
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from talka.data.text import PairOptions, Tokenizer
+from talka.data.text.resources import default_memory_bytes
 from talka.errors import InvalidValueError
+from talka.machine import num_cores
 from talka.train.models.glove import GloVeConfig
 
 Parallel = Literal["threads", "dimensions"]
@@ -52,8 +52,8 @@ class EmbedConfig:
 
     workers: int = 2
 
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
-    memory_bytes: int = 2_000_000_000
+    threads: int = field(default_factory=num_cores)
+    memory_bytes: int = field(default_factory=default_memory_bytes)
     """For arrays that grow with the text; what is beyond goes to disk."""
 
     def __post_init__(self) -> None:
@@ -83,8 +83,3 @@ def _check_range(name: str, value: int, most: int | None = None) -> None:
         allowed = "of at least 1" if most is None else f"from 1 to {most:,}"
         option = f"--{name.removesuffix('_bytes').replace('_', '-')}"
         raise InvalidValueError(option, value, f"a whole number {allowed}")
-
-
-def work_dir_of(out: Path) -> Path:
-    """Where an unfinished run keeps what it has, beside its output."""
-    return out.parent / f"{out.name}.unfinished"

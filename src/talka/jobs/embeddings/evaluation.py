@@ -6,19 +6,22 @@ the mean judgement of people. Lines that begin with `#` are comments in both. A 
 that has no vector is not asked; coverage says how many were.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import CorpusError
+from talka.inputs import name_of, open_input
 from talka.jobs.embeddings.statistics import Interval, spearman, spearman_interval, wilson
 from talka.jobs.embeddings.vectors import Embeddings
 
+MAX_LINE_BYTES = 65_536
 MAX_PRODUCT_VALUES = 16_000_000  # 64 MB: questions x words that are scored at once
 
 
@@ -54,47 +57,61 @@ class SimilarityReport:
     coverage: float
 
 
-def evaluate(embeddings: Embeddings, path: Path | str) -> AnalogyReport | SimilarityReport:
-    """Evaluate on a file of either kind; its first line that is no comment tells which."""
-    path = Path(path)
-    for _, line in _lines(path):
+class QuestionFile(NamedTuple):
+    """The lines of a file of questions: read once, as it may be a pipe."""
+
+    name: str
+    lines: list[tuple[int, str]]
+    """Lines with their numbers, without comments and empty ones."""
+
+
+Questions = QuestionFile | Path | str
+"""A file of questions, or its path."""
+
+
+def evaluate(embeddings: Embeddings, questions: Questions) -> AnalogyReport | SimilarityReport:
+    """Evaluate on a file of either kind; its first line that is not a comment tells which."""
+    file = _read(questions)
+    for _, line in file.lines:
         if line.startswith(":") or len(line.split()) == 4:
-            return evaluate_analogies(embeddings, path)
-        return evaluate_similarity(embeddings, path)
-    raise CorpusError(str(path), "has no questions", "Give an analogy or similarity file.")
+            return evaluate_analogies(embeddings, file)
+        return evaluate_similarity(embeddings, file)
+    raise CorpusError(file.name, "has no questions", "Give an analogy or similarity file.")
 
 
-def check_questions(path: Path | str) -> None:
-    """Read a file of either kind as `evaluate` does, and raise what it would."""
-    evaluate(Embeddings(["nothing"], np.zeros((1, 1), np.float32)), path)
+def checked_questions(path: Path | str) -> QuestionFile:
+    """Read a file of either kind, and raise what `evaluate` would."""
+    file = _read(path)
+    evaluate(Embeddings(["nothing"], np.zeros((1, 1), np.float32)), file)
+    return file
 
 
-def evaluate_analogies(embeddings: Embeddings, path: Path | str) -> AnalogyReport:
+def evaluate_analogies(embeddings: Embeddings, questions: Questions) -> AnalogyReport:
     """Ask for the word nearest to b - a + c, the three left out; by section and in total."""
-    path = Path(path)
-    sections, questions = _read_analogies(embeddings, path)
-    asked = np.all(questions.places >= 0, axis=1)
+    file = _read(questions)
+    sections, analogies = _read_analogies(embeddings, file)
+    asked = np.all(analogies.places >= 0, axis=1)
     correct = np.zeros(len(asked), np.bool_)
-    places = questions.places[asked]
+    places = analogies.places[asked]
     correct[asked] = _answers(embeddings.unit_vectors, places[:, :3]) == places[:, 3]
     scores = [
-        _score(name, asked[questions.section == number], correct[questions.section == number])
+        _score(name, asked[analogies.section == number], correct[analogies.section == number])
         for number, name in enumerate(sections)
     ]
-    return AnalogyReport(str(path), tuple(scores), _score("total", asked, correct))
+    return AnalogyReport(file.name, tuple(scores), _score("total", asked, correct))
 
 
-def evaluate_similarity(embeddings: Embeddings, path: Path | str) -> SimilarityReport:
+def evaluate_similarity(embeddings: Embeddings, questions: Questions) -> SimilarityReport:
     """Spearman's rank correlation of cosines with the judgements of people."""
-    path = Path(path)
-    places, judgements = _read_similarities(embeddings, path)
+    file = _read(questions)
+    places, judgements = _read_similarities(embeddings, file)
     asked = np.all(places >= 0, axis=1)
     left, right = (embeddings.unit_vectors[places[asked, side]] for side in (0, 1))
     cosines = np.einsum("nd,nd->n", left, right, dtype=np.float64)
     num_asked = int(asked.sum())
     rho = spearman(cosines, judgements[asked])
     return SimilarityReport(
-        file=str(path),
+        file=file.name,
         num_pairs=len(asked),
         num_asked=num_asked,
         rho=rho,
@@ -129,51 +146,51 @@ def _answers(units: NDArray[np.float32], places: NDArray[np.int64]) -> NDArray[n
     return answers
 
 
-class _Questions(NamedTuple):
+class _Analogies(NamedTuple):
     places: NDArray[np.int64]  # [num_questions, 4], -1 for a word without vector
     section: NDArray[np.int64]
 
 
-def _read_analogies(embeddings: Embeddings, path: Path) -> tuple[list[str], _Questions]:
+def _read_analogies(embeddings: Embeddings, file: QuestionFile) -> tuple[list[str], _Analogies]:
     sections: list[str] = []
     places: list[list[int]] = []
     section: list[int] = []
     find = _Finder(embeddings)
-    for number, line in _lines(path):
+    for number, line in file.lines:
         if line.startswith(":"):
             sections.append(line[1:].strip())
             continue
         words = line.split()
         if len(words) != 4:
             raise CorpusError(
-                str(path), f"has {len(words)} words in line {number}", "An analogy is four words."
+                file.name, f"has {len(words)} words in line {number}", "An analogy is four words."
             )
         if not sections:
             sections.append("all")
         places.append([find(word) for word in words])
         section.append(len(sections) - 1)
     if not places:
-        raise CorpusError(str(path), "has no questions", "An analogy is four words.")
+        raise CorpusError(file.name, "has no questions", "An analogy is four words.")
     found = np.array(places, np.int64).reshape(-1, 4)
-    return sections, _Questions(found, np.array(section, np.int64))
+    return sections, _Analogies(found, np.array(section, np.int64))
 
 
 def _read_similarities(
-    embeddings: Embeddings, path: Path
+    embeddings: Embeddings, file: QuestionFile
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     places: list[list[int]] = []
     judgements: list[float] = []
     find = _Finder(embeddings)
-    for number, line in _lines(path):
+    for number, line in file.lines:
         fields = line.split("\t") if "\t" in line else line.split()
         try:
             left, right, judgement = fields
             judgements.append(float(judgement))
         except ValueError:
             advice = "A line is two words and a number, with tabs or spaces between them."
-            raise CorpusError(str(path), f"has {line[:60]!r} in line {number}", advice) from None
+            raise CorpusError(file.name, f"has {line[:60]!r} in line {number}", advice) from None
         if not math.isfinite(judgements[-1]):
-            raise CorpusError(str(path), f"has no finite number in line {number}", "Mend it.")
+            raise CorpusError(file.name, f"has no finite number in line {number}", "Mend it.")
         places.append([find(left.strip()), find(right.strip())])
     return np.array(places, np.int64).reshape(-1, 2), np.array(judgements)
 
@@ -190,17 +207,29 @@ class _Finder:
         return self._embeddings.place(word) if word in self._embeddings else -1
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without comments and empty ones."""
+def _read(questions: Questions) -> QuestionFile:
+    if isinstance(questions, QuestionFile):
+        return questions
+    name = name_of(questions)
     try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip() and not line.startswith("#"):
-                    yield number, line.strip()
+        with open_input(questions) as file:
+            return QuestionFile(name, list(_lines(file, name)))
     except OSError as error:
         problem = f"cannot be read ({error.strerror or error})"
-        raise CorpusError(str(path), problem, "Check the path.") from error
+        raise CorpusError(name, problem, "Check the path.") from error
     except UnicodeDecodeError:
-        raise CorpusError(
-            str(path), "is not UTF-8 text", "Check that it is the right file."
-        ) from None
+        raise CorpusError(name, "is not UTF-8 text", "Check that it is the right file.") from None
+
+
+def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, without comments and empty ones."""
+    for number in itertools.count(1):
+        given = file.readline(MAX_LINE_BYTES + 1)
+        if not given:
+            return
+        if len(given) > MAX_LINE_BYTES:
+            problem = f"has more than {MAX_LINE_BYTES} bytes in line {number}"
+            raise CorpusError(name, problem, "Check that it is the right file.")
+        line = given.decode()
+        if line.strip() and not line.startswith("#"):
+            yield number, line.strip()

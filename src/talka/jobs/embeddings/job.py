@@ -63,11 +63,13 @@ class Embed:
 
     def explain(self) -> list[Predicted]:
         """Count and train on a sample of the corpus, and scale that up to what is left to do."""
-        config, done = self._config, set()
+        config, done = self._config, set[str]()
         if self._resume and self._work.has_pairs:
             num_left = config.epochs - len(self._work.losses()["loss"])
-            done = {"vocabulary", "cooccurrence"} | (set() if num_left else {"train"})
-            config = dataclasses.replace(config, epochs=num_left or config.epochs)
+            if not num_left:
+                return []
+            done = {"vocabulary", "cooccurrence"}
+            config = dataclasses.replace(config, epochs=num_left)
         return [row for row in predictions(config, self.expected) if row.part not in done]
 
     def run(self, events: Stream) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from talka.errors import OutputError, TalkaError
+from talka.errors import TalkaError, output_error
 from talka.files import whole_file
 from talka.jobs.embeddings.vectors import Embeddings
 
@@ -46,10 +46,7 @@ def write_vectors(embeddings: Embeddings, directory: Path, *, header: bool) -> N
             _write_text(text, embeddings, header=header)
             _write_arrow(arrow, embeddings)
     except OSError as error:
-        problem = f"failed ({error.strerror or error})"
-        raise OutputError(
-            str(directory), problem, "Give a folder that you may write to."
-        ) from error
+        raise output_error(directory, error, "Give a folder that you may write to.") from error
 
 
 def _write_text(path: Path, embeddings: Embeddings, *, header: bool) -> None:

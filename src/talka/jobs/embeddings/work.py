@@ -1,14 +1,12 @@
-"""The folder of an unfinished run: what it has done so far, and how it becomes the output.
+"""DIR.unfinished of an embeddings job: what it has done so far, and how it becomes the output.
 
-    DIR.unfinished/plan.json        what was asked: only the same job may go on; locked while one does
-                   pairs/           vocabulary and pairs, when co-occurrence is done
-                   epoch-N.model    the model after epoch N, and losses.json
-                   output/          what DIR will be
-
-DIR itself appears whole, by one rename, when all is done; then this folder goes.
+DIR.unfinished/pairs/           vocabulary and pairs, when co-occurrence is done
+               epoch-N.model    the model after epoch N (.rank-R: the slice of rank R)
+               losses.json      losses of the epochs so far
+               output/          becomes DIR, by one rename, when all is done
+               replaced/        the former DIR, under --force
 """
 
-import contextlib
 import errno
 import json
 import os
@@ -16,52 +14,39 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from talka.errors import InvalidValueError, OutputError, SavedStateError
 from talka.files import write_whole
-from talka.jobs.embeddings.config import work_dir_of
 from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
-from talka.jobs.lock import PLAN_NAME, PlanLock
 from talka.jobs.output import writing
+from talka.jobs.unfinished import Unfinished
 
 RESULT_NAME = "result.json"
 _OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
-_OURS = re.compile(r"\..*|pairs|epoch-.*|losses\.json|output|replaced")
-# What may differ between a run and the one that goes on with it.
+# Options that may differ between a run and the one that resumes it.
 _FREE = {"--epochs", "--threads", "--memory-bytes"}
 
 
-class WorkFolder:
-    """Opens DIR.unfinished for one job."""
+class WorkFolder(Unfinished):
+    """See `Unfinished`; the output is a folder."""
+
+    job: ClassVar = "embed"
+    saves: ClassVar = re.compile(
+        r"losses\.json|epoch-\d+\.model(\.rank-\d+)?"
+        r"|pairs/(vocabulary\.arrow|pairs\.bin|pairs\.json)?"
+        r"|(output|replaced)/(vectors\.txt|vectors\.arrow|result\.json)?"
+    )
+    former_keys: ClassVar = frozenset({"text", "dim"})
+    makes_parents: ClassVar = True
 
     def __init__(self, out: Path, plan: dict[str, Any], *, resume: bool, force: bool) -> None:
-        """Check that the output may be made; nothing is touched before `open`."""
-        self.out = out.resolve() if out.name in ("", "..") else out
-        self.path = work_dir_of(self.out)
-        self._resume, self._force = resume, force
-        self._plan = json.loads(json.dumps(plan, default=str))
-        self._lock = PlanLock()
-        self._made: list[Path] = []
-        with writing(self.out):
-            self._check()
+        named = out.resolve() if out.name in ("", "..") else out
+        super().__init__(named, plan, resume=resume, force=force)
 
-    def open(self) -> None:
-        """Make the folder, or take over that of the unfinished run; the caller closes it."""
-        with writing(self.out):
-            self._lock.take(self.path)
-            if not self._resume:
-                self._start()
-
-    def close(self) -> None:
-        """Let others have the folder; a run that has nothing to go on from leaves nothing behind."""
-        if self._lock.is_held:
-            if not self.has_pairs:
-                shutil.rmtree(self.path, ignore_errors=True)
-            self._lock.leave()
-        for folder in self._made:
-            with contextlib.suppress(OSError):  # there is something in it by now
-                folder.rmdir()
+    @property
+    def has_progress(self) -> bool:
+        return self.has_pairs
 
     @property
     def pairs_dir(self) -> Path:
@@ -69,7 +54,7 @@ class WorkFolder:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether there is something to go on from: without pairs all begins anew."""
+        """Whether pairs were counted: without them a run starts from the beginning."""
         return (self.pairs_dir / "pairs.json").exists()
 
     @property
@@ -115,33 +100,36 @@ class WorkFolder:
                 if not self._force:
                     advice = "Move it away, then go on with --resume."
                     raise OutputError(str(self.out), "appeared while this ran", advice)
+                self.check_output()  # once more: somebody may have put something else there
+                shutil.rmtree(self.path / "replaced", ignore_errors=True)  # of a killed run
                 self.out.rename(self.path / "replaced")
             self.output_dir.rename(self.out)
-            (self.path / PLAN_NAME).unlink()  # killed from here on, it is no unfinished run
-        shutil.rmtree(self.path, ignore_errors=True)
+        self.remove()
 
-    def _start(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        for folder in self.path.parents:
-            if folder.exists():
-                break
-            self._made.append(folder)
-        self.path.mkdir(parents=True)
-        write_whole(self.path / PLAN_NAME, json.dumps(self._plan, indent=2))
-        self._lock.take(self.path)
-
-    def _check(self) -> None:
+    def check_output(self) -> None:
         if os.path.lexists(self.out):
             self._check_replaceable()
-        folder = next(folder for folder in self.path.parents if folder.exists())
+        folder = self._existing_parent()
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if self._resume:
-            self._check_plan()
-        elif os.path.lexists(self.path) and not self._force:
-            self._check_unfinished()
+
+    def differences(self, before: dict[str, Any]) -> list[str]:
+        former, now = dict(_options(before)), dict(_options(self._plan))
+        free = _FREE | ({"--workers"} if now["--parallel"] == "threads" else set())
+        return [
+            f"{name} {former.get(name)}"
+            for name, value in now.items()
+            if name not in free and value != former.get(name)
+        ]
+
+    def _check_plan(self) -> None:
+        super()._check_plan()
+        epochs, num_done = self._plan["epochs"], len(self.losses()["loss"])
+        if epochs < num_done:
+            allowed = f"at least {num_done}, as many as the unfinished run has done"
+            raise InvalidValueError("--epochs", epochs, allowed)
 
     def _check_replaceable(self) -> None:
         if not self._force:
@@ -153,35 +141,6 @@ class WorkFolder:
         if others:  # somebody's folder: --force must not cost them more than vectors
             problem = f"holds other things than word vectors ({others[0]})"
             raise OutputError(str(self.out), problem, "Choose another --out.")
-
-    def _check_unfinished(self) -> None:
-        """A run that is killed in its first or last moments leaves a folder without a plan."""
-        names = [entry.name for entry in os.scandir(self.path)]
-        if PLAN_NAME in names:
-            advice = "Go on with --resume, or start again with --force."
-            raise OutputError(str(self.path), "holds an unfinished run", advice)
-        if not all(_OURS.fullmatch(name) for name in names):
-            advice = "Choose another --out, or replace it with --force."
-            raise OutputError(str(self.path), "holds other things than an unfinished run", advice)
-
-    def _check_plan(self) -> None:
-        try:
-            before = dict(_options(json.loads((self.path / PLAN_NAME).read_text())))
-        except (OSError, ValueError, AttributeError):
-            advice = "Start without --resume."
-            raise OutputError(str(self.path), "holds no unfinished run", advice) from None
-        now, epochs = dict(_options(self._plan)), self._plan["epochs"]
-        free = _FREE | ({"--workers"} if now["--parallel"] == "threads" else set())
-        different = [name for name in now if name not in free and now[name] != before.get(name)]
-        if different:
-            named = ", ".join(f"{name} {before.get(name)}" for name in different)
-            problem = f"holds a run with other options ({named})"
-            advice = "Give the same ones, or start again with --force."
-            raise OutputError(str(self.path), problem, advice)
-        num_done = len(self.losses()["loss"])
-        if epochs < num_done:
-            allowed = f"at least {num_done}, as many as the unfinished run has done"
-            raise InvalidValueError("--epochs", epochs, allowed)
 
 
 def _options(plan: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from talka.errors import InvalidValueError, UnknownNameError
 from talka.graph.algorithms import ALGORITHMS
-from talka.graph.partitioning import MAX_PARTITIONS, WAYS
+from talka.graph.partitioning import WAYS
 from talka.graph.reading.detect import READERS, FileFormat
 from talka.jobs.graph.engines import check_engine
 
+MAX_PARTITIONS: Final = 1_000
+"""Every two exchange mail in a superstep: the cost of a superstep grows with the square."""
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "bfs": ("source",),
@@ -47,8 +49,8 @@ class Arguments:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        if self.supersteps is not None and self.supersteps < 0:
-            raise InvalidValueError("supersteps", self.supersteps, "0 or more")
+        if self.supersteps is not None and self.supersteps < 1:
+            raise InvalidValueError("supersteps", self.supersteps, "a whole number of at least 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +65,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         if not 1 <= self.partitions <= MAX_PARTITIONS:
-            allowed = f"a whole number from 1 to {MAX_PARTITIONS}"
+            allowed = f"a whole number from 1 to {MAX_PARTITIONS:,}"
             raise InvalidValueError("partitions", self.partitions, allowed)
         if self.partitioning not in WAYS:
             raise UnknownNameError("way to cut a graph", self.partitioning, tuple(WAYS))

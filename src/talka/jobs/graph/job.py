@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from talka.errors import InvalidValueError
-from talka.events import Event, Measured, Predicted, Stream, SuperstepDone
+from talka.events import Event, Measured, Noted, Predicted, Stream, SuperstepDone
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
@@ -20,7 +20,7 @@ from talka.jobs.graph.engines import engine_by_name
 from talka.jobs.graph.output import check_answer_fits, format_of_output, write_answer
 from talka.jobs.graph.plan import Plan, plan_of
 from talka.jobs.graph.predictions import predict_reading, predict_supersteps
-from talka.jobs.graph.work import Unfinished
+from talka.jobs.graph.work import CheckpointFolder
 from talka.jobs.memory import peak_memory_bytes
 
 _CUT_AS_IT_IS = ("bfs", "sssp", "pagerank")
@@ -57,12 +57,12 @@ class GraphJob:
         self.name = f"graph-{config.algorithm}"
         self.config = {**config.resolved(), "out": str(out), "resume": resume}
         self.answer: Any = None
-        self._unfinished: Unfinished | None = None
+        self._unfinished: CheckpointFolder | None = None
         if out is not None:
             self._format = format_of_output(out, format)
             is_table = self._algorithm.runs_program
             check_answer_fits(config.algorithm, self._format, is_table=is_table)
-            self._unfinished = Unfinished(out, config.resolved(), resume=resume, force=force)
+            self._unfinished = CheckpointFolder(out, config.resolved(), resume=resume, force=force)
         elif resume:
             raise InvalidValueError(
                 "--resume", resume, "given with --out: checkpoints lie beside it"
@@ -70,7 +70,7 @@ class GraphJob:
 
     @property
     def can_be_resumed(self) -> bool:
-        return self._unfinished is not None and self._unfinished.has_checkpoint
+        return self._unfinished is not None and self._unfinished.has_progress
 
     def load(self, events: Stream) -> Plan:
         """Read the graph and cut it: what `explain` needs to say more than the file tells."""
@@ -96,6 +96,7 @@ class GraphJob:
                 self._unfinished.check_still_free()
                 with events.phase("graph/write"):
                     write_answer(self.answer, self._out, self._format)
+                self._unfinished.remove()
         return {
             "algorithm": self._config.algorithm,
             "num_vertices": graph.num_vertices,
@@ -111,17 +112,15 @@ class GraphJob:
         if self._unfinished is None:
             yield
             return
-        is_done = False
         try:
             self._unfinished.open()
             yield
-            is_done = True
         finally:
-            self._unfinished.close(is_done=is_done)
+            self._unfinished.close()
 
     def _read(self, events: Stream) -> Graph:
         given = self._config.input
-        return Graph.from_edges(
+        graph = Graph.from_edges(
             given.edges,
             directed=not given.undirected,
             drop_duplicates=given.drop_duplicates,
@@ -129,6 +128,11 @@ class GraphJob:
             format=given.file_format,
             events=events,
         )
+        num_partitions = self._config.placement.partitions
+        if num_partitions > max(1, graph.num_vertices):
+            allowed = f"at most {max(1, graph.num_vertices):,}, as many as the graph has vertices"
+            raise InvalidValueError("partitions", num_partitions, allowed)
+        return graph
 
     def _predict(self, graph: Graph, events: Stream) -> None:
         """Say what supersteps will cost, now that the graph is known, unless it was said before."""
@@ -183,8 +187,11 @@ class _Seen:
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
         self._supersteps: list[SuperstepDone] = []
+        self._notes: list[str] = []
 
     def hear(self, event: Event) -> None:
+        if isinstance(event, Noted):
+            self._notes.append(event.message)
         if isinstance(event, SuperstepDone):
             self._supersteps.append(event)
         if isinstance(event, Measured) and event.part.startswith("graph/"):
@@ -198,4 +205,5 @@ class _Seen:
             "sent_bytes": sum(one.sent_bytes for one in self._supersteps),
             "edges_per_s": edges / seconds if seconds else None,
             "seconds": self._seconds,
+            "notes": self._notes,
         }

@@ -10,8 +10,9 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from talka.errors import InvalidValueError, OutputError
+from talka.errors import InvalidValueError
 from talka.files import whole_file
+from talka.jobs.output import writing
 
 _BATCH_ROWS: Final = 65_536
 
@@ -45,15 +46,26 @@ def _write_json(answer: Any, path: Path) -> None:
             write_json_rows(answer, file)
 
 
+def _write_csv(answer: Any, path: Path) -> None:
+    with path.open("wb") as file:  # Arrow takes names in UTF-8 alone
+        pyarrow.csv.write_csv(answer, file)
+
+
+def _write_parquet(answer: Any, path: Path) -> None:
+    with path.open("wb") as file:
+        pyarrow.parquet.write_table(answer, file)
+
+
 def _write_arrow(answer: Any, path: Path) -> None:
-    pyarrow.feather.write_feather(answer, str(path), compression="uncompressed")
+    with path.open("wb") as file:
+        pyarrow.feather.write_feather(answer, file, compression="uncompressed")
 
 
 WRITERS: Final[Mapping[str, Callable[[Any, Path], None]]] = MappingProxyType(
     {
-        "csv": lambda answer, path: pyarrow.csv.write_csv(answer, path),
+        "csv": _write_csv,
         "json": _write_json,
-        "parquet": lambda answer, path: pyarrow.parquet.write_table(answer, path),
+        "parquet": _write_parquet,
         "arrow": _write_arrow,
     }
 )
@@ -82,9 +94,5 @@ def check_answer_fits(algorithm: str, format: str, *, is_table: bool) -> None:
 
 
 def write_answer(answer: Any, path: Path, format: str) -> None:
-    try:
-        with whole_file(path) as beside:
-            WRITERS[format](answer, beside)
-    except OSError as error:
-        problem = f"cannot be written ({error.strerror or error})"
-        raise OutputError(str(path), problem, "Choose another --out.") from error
+    with writing(path), whole_file(path) as beside:
+        WRITERS[format](answer, beside)

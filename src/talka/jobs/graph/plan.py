@@ -9,9 +9,10 @@ import numpy as np
 from talka.graph import Graph
 from talka.graph.csr import Csr
 from talka.graph.kernels.gathering import GATHERS
-from talka.graph.kernels.threads import balanced_cuts, num_cores, over_ranges
+from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.memory import BUILD_BYTES, WEIGHT_BYTES
 from talka.jobs.graph.config import GraphConfig
+from talka.machine import num_cores
 
 _SAMPLE_EDGES: Final = 4_000_000
 _NUM_SAMPLES: Final = 3

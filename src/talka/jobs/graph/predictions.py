@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from talka.events import Predicted
 from talka.graph.reading.detect import format_of
+from talka.inputs import is_piped
 from talka.jobs.graph.config import GraphConfig
 from talka.jobs.graph.plan import Plan
 from talka.units import format_bytes, format_count
@@ -35,16 +36,18 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
     """Reading and building, from the size of the file and a look at its first lines."""
     given = config.input
     path = Path(given.edges)
+    if is_piped(path):
+        return _unknown_reading("a pipe")
     try:
         num_bytes = path.stat().st_size
+        line_bytes = _bytes_of_a_line(path)
     except OSError:
         return []  # the reader says what is wrong with it
     format = format_of(path) if given.file_format == "auto" else given.file_format
     size = format_bytes(num_bytes)
     if format not in _TEXT_FORMATS or path.suffix in (".gz", ".zst"):
-        reason = f"{size}: not known before it is read"
-        return [Predicted(part, None, None, reason) for part in ("graph/read", "graph/build")]
-    num_edges = num_bytes / _bytes_of_a_line(path)
+        return _unknown_reading(size)
+    num_edges = num_bytes / line_bytes
     rate, built = format_bytes(_TEXT_BYTES_PER_S), format_count(_BUILT_EDGES_PER_S)
     return [
         Predicted(
@@ -60,6 +63,11 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
             f"about {format_count(num_edges)} edges at {built} a second",
         ),
     ]
+
+
+def _unknown_reading(what: str) -> list[Predicted]:
+    reason = f"{what}: not known before it is read"
+    return [Predicted(part, None, None, reason) for part in ("graph/read", "graph/build")]
 
 
 def predict_supersteps(config: GraphConfig, plan: Plan) -> list[Predicted]:

@@ -1,70 +1,32 @@
-"""FILE.unfinished: checkpoints of a run that has not ended, and what was asked of it.
+"""FILE.unfinished of a graph job: checkpoints of supersteps.
 
-    FILE.unfinished/plan.json                 only the same job may go on; locked while one does
-                    superstep-N.checkpoint    what superstep N left
-
-FILE itself appears whole when all is done; then this folder goes.
+FILE.unfinished/superstep-N.checkpoint    everything that superstep N left
 """
 
-import errno
-import json
 import os
 import re
-import shutil
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from talka.errors import OutputError
-from talka.files import unnamed_file, write_whole
-from talka.jobs.lock import PLAN_NAME, PlanLock
-from talka.jobs.output import writing
+from talka.files import unnamed_file
+from talka.jobs.unfinished import Unfinished
 
-_OURS: Final = re.compile(r"plan\.json|\.?superstep-.*|\.plan\.json\..*")
 _FREE: Final = {"engine", "checkpoint_every"}
-"""What may differ between a run and the one that goes on with it."""
+"""Options that may differ between a run and the one that resumes it."""
 
 
-class Unfinished:
-    """Opens FILE.unfinished for one job."""
+class CheckpointFolder(Unfinished):
+    """See `Unfinished`; the output is one file."""
 
-    def __init__(self, out: Path, plan: dict[str, Any], *, resume: bool, force: bool) -> None:
-        """Check that the output may be made; nothing is touched before `open`."""
-        self.out, self.path = out, out.parent / f"{out.name}.unfinished"
-        self._resume, self._force = resume, force
-        self._plan = json.loads(json.dumps(plan))
-        self._lock = PlanLock()
-        with writing(self.out):
-            self._check()
+    job: ClassVar = "graph"
+    saves: ClassVar = re.compile(r"superstep-\d+\.checkpoint")
+    former_keys: ClassVar = frozenset({"algorithm", "partitions"})
 
     @property
-    def has_checkpoint(self) -> bool:
-        """Whether there is something to go on from."""
+    def has_progress(self) -> bool:
         return any(self.path.glob("superstep-*.checkpoint"))
 
-    def open(self) -> None:
-        """Make the folder, or take over that of the unfinished run; the caller closes it."""
-        with writing(self.out):
-            self._lock.take(self.path)
-            if not self._resume:
-                shutil.rmtree(self.path, ignore_errors=True)
-                self.path.mkdir()
-                write_whole(self.path / PLAN_NAME, json.dumps(self._plan, indent=2))
-                self._lock.take(self.path)
-
-    def check_still_free(self) -> None:
-        """Somebody may have made the file while this ran."""
-        if os.path.lexists(self.out) and not self._force:
-            advice = "Move it away, then go on with --resume, or run again."
-            raise OutputError(str(self.out), "appeared while this ran", advice)
-
-    def close(self, *, is_done: bool) -> None:
-        """Let others have the folder; one with nothing to go on from is not left behind."""
-        if self._lock.is_held:
-            if is_done or not self.has_checkpoint:
-                shutil.rmtree(self.path, ignore_errors=True)
-            self._lock.leave()
-
-    def _check(self) -> None:
+    def check_output(self) -> None:
         if self.out.is_dir() or self.out.name in ("", ".."):
             raise OutputError(str(self.out), "is a folder", "Give the name of a file.")
         if os.path.lexists(self.out) and not self.out.is_file():
@@ -76,32 +38,16 @@ class Unfinished:
         if not folder.is_dir():
             raise OutputError(str(self.out), "has no folder to be in", f"Make {folder} first.")
         os.close(unnamed_file(folder))  # now, not after an hour of supersteps
-        if len(os.fsencode(self.path.name)) > os.pathconf(folder, "PC_NAME_MAX"):
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        if self._resume:
-            self._check_plan()
-        elif os.path.lexists(self.path):
-            self._check_replaceable()
 
-    def _check_replaceable(self) -> None:
-        if not self.path.is_dir() or not all(_OURS.fullmatch(x) for x in os.listdir(self.path)):
-            problem = "holds other things than an unfinished run"
-            raise OutputError(str(self.path), problem, "Choose another --out.")
-        if self.has_checkpoint and not self._force:
-            advice = "Go on with --resume, or start again with --force."
-            raise OutputError(str(self.path), "holds an unfinished run", advice)
+    def differences(self, before: dict[str, Any]) -> list[str]:
+        return [
+            f"{name.replace('_', '-')} {before.get(name)}"
+            for name, value in self._plan.items()
+            if name not in _FREE and value != before.get(name)
+        ]
 
-    def _check_plan(self) -> None:
-        try:
-            before = json.loads((self.path / PLAN_NAME).read_text())
-        except (OSError, ValueError):
-            before = None
-        if not isinstance(before, dict) or not self.has_checkpoint:
-            advice = "Start without --resume."
-            raise OutputError(str(self.path), "holds no checkpoint to go on from", advice)
-        now = self._plan
-        different = [name for name in now if name not in _FREE and now[name] != before.get(name)]
-        if different:
-            named = ", ".join(f"{name.replace('_', '-')} {before.get(name)}" for name in different)
-            advice = "Give the same ones, or start again with --force."
-            raise OutputError(str(self.path), f"holds a run with other options ({named})", advice)
+    def check_still_free(self) -> None:
+        """Raise OutputError if somebody made the file during the run."""
+        if os.path.lexists(self.out) and not self._force:
+            advice = "Move it away, then go on with --resume, or run again."
+            raise OutputError(str(self.out), "appeared while this ran", advice)

@@ -1,0 +1,23 @@
+"""The embeddings job in a process of its own, without predictions: nobody would read them.
+
+python -m tests.jobs.embeddings.job_script TEXT OUT '{"epochs": 40}' [resume]
+
+OUT and the folder of runs beside it are what the command would leave.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from talka.jobs.base import execute
+from talka.jobs.embeddings.job import Embed
+from tests.jobs.embeddings.small_text import config_of
+
+
+def main(text, out, options, *resume):
+    job = Embed(config_of(text, **json.loads(options)), Path(out), resume=bool(resume))
+    execute(job, [], root=Path(out).parent / "runs")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
