@@ -1,9 +1,9 @@
 # Every target makes what it needs: a fresh machine with Python 3.11 and pip is enough.
-.PHONY: demo test quick check bench docs clean
+.PHONY: demo test quick check bench bench-compare docs clean
 PYTHON ?= python3.11
 BIN := .venv/bin
-# Two test processes; a file's tests stay together, in the order of names.
-SIDE_BY_SIDE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Two test processes; tests/groups.py says which tests stay together, and in which order.
+SIDE_BY_SIDE := --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations 10
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt --editable
 
 demo: .venv/.installed
@@ -20,7 +20,7 @@ check: .venv/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/.installed-dev
+bench: .venv/.installed-bench
 	$(BIN)/python -m benchmarks.engine --preset smoke
 	$(BIN)/python -m benchmarks.embeddings --preset smoke
 	$(BIN)/python -m benchmarks.explain --preset smoke
@@ -30,6 +30,10 @@ bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.graph --preset smoke
 	$(BIN)/python -m benchmarks.graph_build --preset smoke
 	$(BIN)/python -m benchmarks.graph_machines --preset smoke
+
+# Is this tree slower than another commit? make bench-compare BASE=HEAD~1
+bench-compare: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.compare $(BASE)
 
 docs: .venv/.installed-dev
 	$(BIN)/python -m talka.cli.reference > docs/cli.md
@@ -44,6 +48,11 @@ clean:
 	$(INSTALL) .
 	touch $@
 
-.venv/.installed-dev: .venv/.installed
-	$(INSTALL) ".[cluster,bench,dev]"
+.venv/.installed-dev: .venv/bin/python pyproject.toml constraints.txt
+	$(INSTALL) ".[cluster,dev]"
+	touch $@ .venv/.installed
+
+# Peers of benchmarks; without them a table says "not installed".
+.venv/.installed-bench: .venv/.installed-dev
+	$(INSTALL) ".[bench]"
 	touch $@

@@ -1,6 +1,6 @@
 """How fast is each compressor on one core, beside a memory copy, and what does it save and lose?
 
-    python -m benchmarks.compressors --preset smoke          # under 20 s
+    python -m benchmarks.compressors --preset smoke          # some seconds
     python -m benchmarks.compressors --preset full --json FILE --markdown FILE
 
 Gaussian gradients in one tensor, another one each time. Encoding reads the tensor (and reads and
@@ -16,7 +16,7 @@ from benchmarks.harness import arguments, interleaved, publish, spread
 from talka.compress import Payload, compressor, layout_of
 
 PRESETS = {
-    "smoke": {"values": 1_000_000, "repeats": 3},
+    "smoke": {"values": 100_000, "repeats": 2},
     "full": {"values": 32_000_000, "repeats": 9},
 }
 NUM_GRADIENTS = 10

@@ -1,6 +1,6 @@
 """What does a task cost, and a table on its way to a worker process, beside Ray, Dask and futures?
 
-    python -m benchmarks.engine --preset smoke          # under a minute
+    python -m benchmarks.engine --preset smoke          # some seconds
     python -m benchmarks.engine --preset full --json FILE --markdown FILE
 
 All systems run in turns, with two workers each. Ratios come first: how many times faster talka is
@@ -22,13 +22,32 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.harness import arguments, interleaved, publish, spread
+from benchmarks.harness import (
+    arguments,
+    interleaved,
+    measurable,
+    peer,
+    publish,
+    spread,
+    with_missing,
+)
 from talka.engine import Embedded
 from talka.events import Stream
 
 PRESETS = {
-    "smoke": {"tasks": 2_000, "rounds": 1, "repeats": 2, "sizes": [10**6, 10**7], "gangs": [2]},
+    "smoke": {
+        "systems": ["talka native", "talka python", "Dask", "ThreadPoolExecutor"],
+        "tasks": 500,
+        "rounds": 1,
+        "repeats": 1,
+        "sizes": [10**6],
+        "gangs": [2],
+    },
     "full": {
+        "systems": [
+            *("talka native", "talka python", "Ray", "Dask"),
+            *("ThreadPoolExecutor", "ProcessPoolExecutor"),
+        ],
         "tasks": 10_000,
         "rounds": 2,
         "repeats": 5,
@@ -105,8 +124,8 @@ def spawning_pool(workers):
 SYSTEMS = {
     "talka native": functools.partial(Alone.talka, python=False),
     "talka python": functools.partial(Alone.talka, python=True),
-    "Ray": Alone.ray,
-    "Dask": Alone.dask,
+    "Ray": peer("ray", Alone.ray),
+    "Dask": peer("distributed", Alone.dask),
     "ThreadPoolExecutor": functools.partial(Alone.pool, make=concurrent.futures.ThreadPoolExecutor),
     "ProcessPoolExecutor": functools.partial(Alone.pool, make=spawning_pool),
 }
@@ -119,16 +138,17 @@ def measure_alone(name, count):
         return interleaved({name: run}, repeats=2)[name]
 
 
-def task_rates(count, rounds):
+def task_rates(systems, count, rounds):
     """Empty tasks, all submitted at once, until the last result is known: tasks a second."""
-    seconds = {name: [] for name in SYSTEMS}
+    chosen = {name: SYSTEMS[name] for name in systems}
+    seconds = {name: [] for name in measurable(chosen)}
     for _ in range(rounds):
-        for name in SYSTEMS:
+        for name in seconds:
             command = [sys.executable, "-m", "benchmarks.engine", ALONE, name, str(count)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             seconds[name] += json.loads(done.stdout.splitlines()[-1])
     rates = {name: count / spread(times)[0] for name, times in seconds.items()}
-    return [
+    rows = [
         {
             "system": name,
             "talka native is": f"{rates['talka native'] / rates[name]:.1f}x",
@@ -138,6 +158,7 @@ def task_rates(count, rounds):
         }
         for name, times in seconds.items()
     ]
+    return with_missing(rows, chosen, "system")
 
 
 def start_ray(ray):
@@ -155,18 +176,21 @@ class Peers:
     """Systems that take tables, started once."""
 
     def __init__(self, stack):
-        import ray
-        from dask.distributed import Client, LocalCluster
-
         self.talka = stack.enter_context(Embedded(threads=WORKERS, processes=WORKERS))
-        start_ray(ray)
-        stack.callback(ray.shutdown)
-        self.ray = ray
-        self.ray_total = ray.remote(total)
-        cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None)
-        stack.enter_context(cluster)
-        self.dask = stack.enter_context(Client(cluster))
         self.processes = stack.enter_context(spawning_pool(WORKERS))
+        self.ray = self.dask = None
+        if SYSTEMS["Ray"]:
+            import ray
+
+            start_ray(ray)
+            stack.callback(ray.shutdown)
+            self.ray, self.ray_total = ray, ray.remote(total)
+        if SYSTEMS["Dask"]:
+            from dask.distributed import Client, LocalCluster
+
+            cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None)
+            stack.enter_context(cluster)
+            self.dask = stack.enter_context(Client(cluster))
 
 
 def transfers(peers, num_bytes, repeats):
@@ -197,7 +221,7 @@ def transfers(peers, num_bytes, repeats):
     def ray_first():
         peers.ray.get(peers.ray_total.remote(peers.ray.put(table)))
 
-    put = peers.ray.put(table)
+    put = peers.ray and peers.ray.put(table)
 
     def ray_again():
         peers.ray.get(peers.ray_total.remote(put))
@@ -213,18 +237,18 @@ def transfers(peers, num_bytes, repeats):
         "talka, every further reader": talka_again,
         "talka, every further reader, without the sum": talka_map_only,
         "pickled (ProcessPoolExecutor)": pickled,
-        "Ray, put and read": ray_first,
-        "Ray, every further reader": ray_again,
+        "Ray, put and read": peers.ray and ray_first,
+        "Ray, every further reader": peers.ray and ray_again,
         "the sum alone, in this process": sum_here,
     }
     if num_bytes <= 10**8:  # Dask advises against more, and takes minutes
-        candidates["Dask"] = dask_first
-    for run in candidates.values():
+        candidates["Dask"] = peers.dask and dask_first
+    for run in measurable(candidates).values():
         run()
     seconds = {name: statistics.median(times) for name, times in interleaved(candidates, repeats=repeats).items()}  # fmt: skip
     peers.talka.release(written)
     slowest = seconds["pickled (ProcessPoolExecutor)"]
-    return [
+    rows = [
         {
             "way": name,
             "faster than pickling": f"{slowest / taken:.1f}x",
@@ -233,6 +257,7 @@ def transfers(peers, num_bytes, repeats):
         }
         for name, taken in seconds.items()
     ]
+    return with_missing(rows, candidates, "way")
 
 
 def event_costs(count, repeats):
@@ -313,7 +338,7 @@ def main():
     preset = PRESETS[args.preset]
     tables = {}
     title = f"Empty tasks, {preset['tasks']:,} submitted at once"
-    tables[title] = task_rates(preset["tasks"], preset["rounds"])
+    tables[title] = task_rates(preset["systems"], preset["tasks"], preset["rounds"])
     tables["Cost of writing events, empty native tasks"] = event_costs(
         preset["tasks"], preset["repeats"]
     )

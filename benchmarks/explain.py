@@ -1,6 +1,6 @@
 """Is what a plan says before a job what is measured after it?
 
-    python -m benchmarks.explain --preset smoke          # under a minute
+    python -m benchmarks.explain --preset smoke          # some seconds
     python -m benchmarks.explain --preset full --json FILE --markdown FILE     # 3 minutes
 
 `talka embed` over the text of `benchmarks.embeddings`, several times. Each run samples its corpus,
@@ -20,7 +20,7 @@ from benchmarks.harness import arguments, publish
 from talka.events import read_run
 
 PRESETS = {
-    "smoke": {"bytes": 4_000_000, "runs": 2, "epochs": 1},
+    "smoke": {"bytes": 400_000, "runs": 1, "epochs": 1},
     "full": {"bytes": 10**9, "runs": 7, "epochs": 3},
 }
 

@@ -1,6 +1,6 @@
 """How fast are programs over graphs on one machine, beside the libraries that people use?
 
-    python -m benchmarks.graph --preset smoke          # about a minute
+    python -m benchmarks.graph --preset smoke          # some seconds
     python -m benchmarks.graph --preset full --json FILE --markdown FILE
 
 R-MAT edges (benchmarks/rmat.py) and Epinions (TALKA_DATA), in turns with networkit, igraph and scipy,
@@ -17,15 +17,29 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import arguments, interleaved, publish, spread
+from benchmarks.harness import (
+    arguments,
+    interleaved,
+    measurable,
+    peer,
+    publish,
+    spread,
+    with_missing,
+)
 from benchmarks.rmat import rmat
 from talka.graph import Aggregate, EdgeProgram, Graph, RunOptions, VertexProgram, run_program
 
 DATA = Path(os.environ.get("TALKA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 NUM_THREADS = 2
 PRESETS = {
-    "smoke": {"scale": 13, "repeats": 2, "scales": [10, 12], "partitions": [8]},
-    "full": {"scale": 20, "repeats": 5, "scales": [16, 18, 20, 22], "partitions": [2, 8, 32]},
+    "smoke": {"scale": 11, "repeats": 1, "scales": [10], "partitions": [4], "real": False},
+    "full": {
+        "scale": 20,
+        "repeats": 5,
+        "scales": [16, 18, 20, 22],
+        "partitions": [2, 8, 32],
+        "real": True,
+    },
 }
 GROWTH = """
 import sys, time
@@ -87,28 +101,39 @@ def user_ranks():
 class Peers:
     """The same graph in other libraries, with ids from 0 on."""
 
-    def __init__(self, edges, weights, *, with_igraph=True):
-        import networkit
-        import scipy.sparse
-
-        networkit.setNumberOfThreads(NUM_THREADS)
+    def __init__(self, edges, weights):
         _, numbers = np.unique(np.concatenate(edges), return_inverse=True)
         self.ends = numbers[: len(edges[0])], numbers[len(edges[0]) :]
         self.size = int(numbers.max()) + 1
-        given = (np.ones(len(edges[0])), self.ends)
-        self.networkit = networkit.GraphFromCoo(given, n=self.size, directed=True)
-        self.undirected = networkit.graphtools.toUndirected(self.networkit)
-        weighted = (weights, self.ends)
-        self.weighted = networkit.GraphFromCoo(weighted, n=self.size, directed=True, weighted=True)
-        shape = (self.size, self.size)
-        self.matrix = scipy.sparse.coo_array(given, shape=shape).T.tocsr()
         self.weights = weights
-        self.igraph = None
-        if with_igraph:
-            import igraph
+        for package, build in {
+            "networkit": self._build_networkit,
+            "scipy": self._build_scipy,
+            "igraph": self._build_igraph,
+        }.items():
+            if peer(package, build):
+                build(np.ones(len(edges[0])))
 
-            self.igraph = igraph.Graph(n=self.size, edges=np.column_stack(self.ends), directed=True)
-            self.igraph.es["weight"] = weights
+    def _build_networkit(self, ones):
+        import networkit
+
+        networkit.setNumberOfThreads(NUM_THREADS)
+        self.networkit = networkit.GraphFromCoo((ones, self.ends), n=self.size, directed=True)
+        self.undirected = networkit.graphtools.toUndirected(self.networkit)
+        weighted = (self.weights, self.ends)
+        self.weighted = networkit.GraphFromCoo(weighted, n=self.size, directed=True, weighted=True)
+
+    def _build_scipy(self, ones):
+        import scipy.sparse
+
+        shape = (self.size, self.size)
+        self.matrix = scipy.sparse.coo_array((ones, self.ends), shape=shape).T.tocsr()
+
+    def _build_igraph(self, ones):
+        import igraph
+
+        self.igraph = igraph.Graph(n=self.size, edges=np.column_stack(self.ends), directed=True)
+        self.igraph.es["weight"] = self.weights
 
     def simple(self):
         """For triangles: no direction, no copies, no loops, edges with numbers."""
@@ -124,13 +149,13 @@ class Peers:
 
 def candidates_of(graph, weighted, peers, *, hub):
     """{question: {who: call}}; the first is talka."""
-    import networkit
-
     source = int(peers.ends[0][np.argmax(graph[1][0] == hub)])
     graph = graph[0]
     ones = np.full(peers.size, 1 / peers.size)
 
     def ranks():
+        import networkit
+
         run = networkit.centrality.PageRank(peers.networkit, 0.85, 0.0)
         run.maxIterations = 20
         run.run()
@@ -140,52 +165,59 @@ def candidates_of(graph, weighted, peers, *, hub):
         for _ in range(20):
             vector = peers.matrix @ vector
 
-    found = {
+    def levels():
+        import networkit
+
+        networkit.distance.BFS(peers.networkit, source, storePaths=False).run()
+
+    def parts():
+        import networkit
+
+        networkit.components.ParallelConnectedComponents(peers.undirected).run()
+
+    def distances():
+        import networkit
+
+        networkit.distance.Dijkstra(peers.weighted, source, storePaths=False).run()
+
+    return {
         "PageRank, 20 supersteps": {
             "talka": graph.pagerank,
-            "networkit": ranks,
-            "scipy, 20 products on one core": products,
+            "networkit": peer("networkit", ranks),
+            "scipy, 20 products on one core": peer("scipy", products),
+            "igraph, to its end": peer("igraph", lambda: peers.igraph.pagerank()),
             "talka, a user's edge program": lambda: graph.run(user_ranks()),
             "talka, a general program": lambda: graph.run(GeneralRanks()),
         },
         "BFS from a hub": {
             "talka": lambda: graph.bfs(hub),
-            "networkit": lambda: networkit.distance.BFS(
-                peers.networkit, source, storePaths=False
-            ).run(),
+            "networkit": peer("networkit", levels),
+            "igraph": peer("igraph", lambda: peers.igraph.distances(source, mode="out")),
         },
         "Components": {
             "talka": graph.components,
-            "networkit, parallel": lambda: networkit.components.ParallelConnectedComponents(
-                peers.undirected
-            ).run(),
+            "networkit, parallel": peer("networkit", parts),
         },
         "Shortest paths": {
             "talka": lambda: weighted.sssp(hub),
-            "networkit": lambda: networkit.distance.Dijkstra(
-                peers.weighted, source, storePaths=False
-            ).run(),
+            "networkit": peer("networkit", distances),
+            "igraph": peer(
+                "igraph", lambda: peers.igraph.distances(source, weights="weight", mode="out")
+            ),
         },
     }
-    if peers.igraph is not None:
-        ours = peers.igraph
-        found["PageRank, 20 supersteps"]["igraph, to its end"] = lambda: ours.pagerank()
-        found["BFS from a hub"]["igraph"] = lambda: ours.distances(source, mode="out")
-        found["Shortest paths"]["igraph"] = lambda: ours.distances(
-            source, weights="weight", mode="out"
-        )
-    return found
 
 
 def rows_of(question, candidates, num_edges, *, repeats):
-    for call in candidates.values():
+    present = measurable(candidates)
+    for call in present.values():
         call()  # compiles, and fills caches alike
     seconds = interleaved(
-        {name: lambda call=call: discard(call()) for name, call in candidates.items()},
+        {name: lambda call=call: discard(call()) for name, call in present.items()},
         repeats=repeats,
     )
     ours, _ = spread(seconds["talka"])
-    return [
+    rows = [
         {
             "question": question,
             "by": name,
@@ -197,16 +229,17 @@ def rows_of(question, candidates, num_edges, *, repeats):
         }
         for name, times in seconds.items()
     ]
+    return with_missing(rows, candidates, "by")
 
 
 def discard(result):
     del result
 
 
-def algorithm_rows(edges, *, repeats, with_igraph):
+def algorithm_rows(edges, *, repeats):
     weights = np.random.default_rng(0).random(len(edges[0]))
     graph, weighted = Graph.from_edges(edges), Graph.from_edges(edges, weights)
-    peers = Peers(edges, weights, with_igraph=with_igraph)
+    peers = Peers(edges, weights)
     hub = graph.vertex_of(0)
     questions = candidates_of((graph, edges), weighted, peers, hub=hub)
     rows = []
@@ -218,26 +251,16 @@ def algorithm_rows(edges, *, repeats, with_igraph):
 
 def triangle_rows(graph, peers):
     """Once: networkit takes half a minute at scale 20."""
-    import networkit
+    simple = peer("networkit", peers.simple)
+    simple = simple and simple()
 
-    simple = peers.simple()
-    candidates = {
-        "talka": graph.triangles,
-        "networkit, edge scores": lambda: networkit.sparsification.TriangleEdgeScore(simple).run(),
-    }
-    seconds = interleaved(candidates, repeats=1)
-    return [
-        {
-            "question": "Triangles",
-            "by": name,
-            "talka's speed over it": f"{times[0] / seconds['talka'][0]:.2f}",
-            "M edges a second": f"{graph.num_edges / times[0] / 1e6:.1f}",
-            "seconds": f"{times[0]:.4f}",
-            "fastest": f"{times[0]:.4f}",
-            "largest over smallest": "1.0",
-        }
-        for name, times in seconds.items()
-    ]
+    def scores():
+        import networkit
+
+        networkit.sparsification.TriangleEdgeScore(simple).run()
+
+    candidates = {"talka": graph.triangles, "networkit, edge scores": simple and scores}
+    return rows_of("Triangles", candidates, graph.num_edges, repeats=1)
 
 
 def partition_rows(edges, counts, *, repeats):
@@ -308,13 +331,13 @@ def main():
     repeats = preset["repeats"]
     tables = {"How the cost grows": [growth_row(scale) for scale in preset["scales"]]}
     name = f"R-MAT of scale {preset['scale']}, {len(edges[0]):,} edges"
-    tables[name] = algorithm_rows(edges, repeats=repeats, with_igraph=True)
+    tables[name] = algorithm_rows(edges, repeats=repeats)
     tables[f"PageRank in partitions, {name}"] = partition_rows(
         edges, preset["partitions"], repeats=repeats
     )
-    if DATA.exists():
+    if preset["real"] and DATA.exists():
         real = epinions()
-        rows = algorithm_rows(real, repeats=repeats, with_igraph=True)
+        rows = algorithm_rows(real, repeats=repeats)
         tables[f"Epinions, {len(real[0]):,} edges"] = rows
     publish(args, "How fast are programs over graphs, beside other libraries?", tables)
 

@@ -1,6 +1,6 @@
 """How fast is a graph built, and how much memory does that take?
 
-    python -m benchmarks.graph_build --preset smoke          # under 60 s
+    python -m benchmarks.graph_build --preset smoke          # some seconds
     python -m benchmarks.graph_build --preset full --json FILE --markdown FILE
 
 R-MAT edges (benchmarks/rmat.py), both directions, in turns with peers. talka renumbers every graph
@@ -16,12 +16,20 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import arguments, interleaved, publish, spread
+from benchmarks.harness import (
+    arguments,
+    interleaved,
+    measurable,
+    peer,
+    publish,
+    spread,
+    with_missing,
+)
 from benchmarks.rmat import rmat
 from talka.graph.graph import Graph
 
 PRESETS = {
-    "smoke": {"scale": 14, "strings": 11, "repeats": 3, "igraph": True},
+    "smoke": {"scale": 11, "strings": 9, "repeats": 1, "igraph": True},
     "full": {"scale": 20, "strings": 16, "repeats": 3, "igraph": False},
 }
 MEASURE_PEAK = """
@@ -94,18 +102,26 @@ def after_unique(build):
 
 
 def peers_of(kind, preset):
-    peers = {"networkit": with_networkit, "scipy": with_scipy}
+    peers = {
+        "networkit": peer("networkit", with_networkit),
+        "scipy": peer("scipy", with_scipy),
+    }
     if preset["igraph"]:
-        peers["igraph"] = with_igraph
+        peers["igraph"] = peer("igraph", with_igraph)
     if kind == "0 to n-1":
-        return {**peers, "scipy, np.unique first": after_unique(with_scipy)}
-    return {f"{name}, np.unique first": after_unique(build) for name, build in peers.items()}
+        return {**peers, "scipy, np.unique first": peer("scipy", after_unique(with_scipy))}
+    return {
+        f"{name}, np.unique first": build and after_unique(build) for name, build in peers.items()
+    }
 
 
 def rows_of(kind, preset):
     edges = ids_of(kind, rmat(preset["strings"] if kind == "strings" else preset["scale"]))
     candidates = {"talka": Graph.from_edges, **peers_of(kind, preset)}
-    runs = {name: lambda build=build: discard(build(edges)) for name, build in candidates.items()}
+    runs = {
+        name: lambda build=build: discard(build(edges))
+        for name, build in measurable(candidates).items()
+    }
     runs["talka"]()  # compiles
     seconds = interleaved(runs, repeats=preset["repeats"])
     ours, _ = spread(seconds["talka"])
@@ -123,7 +139,7 @@ def rows_of(kind, preset):
                 "largest over smallest": f"{apart:.1f}",
             }
         )
-    return rows
+    return with_missing(rows, candidates, "built by")
 
 
 def discard(built):
@@ -163,13 +179,13 @@ def text_rows(preset, folder):
         "pyarrow.csv, the table only": lambda: discard(
             pyarrow.csv.read_csv(plain, read_options=options, parse_options=tabs)
         ),
-        "networkit": lambda: discard(networkit_from(plain)),
+        "networkit": peer("networkit", lambda: discard(networkit_from(plain))),
     }
     candidates["talka"]()
     seconds = interleaved(candidates, repeats=preset["repeats"])
     ours, _ = spread(seconds["talka"])
     size = plain.stat().st_size
-    return [
+    rows = [
         {
             "built by": name,
             "of talka's speed": f"{ours / spread(times)[0]:.2f}",
@@ -179,6 +195,7 @@ def text_rows(preset, folder):
         }
         for name, times in seconds.items()
     ]
+    return with_missing(rows, candidates, "built by")
 
 
 def networkit_from(path):

@@ -31,8 +31,22 @@ INLINE_LIMITS_BYTES = [
     4_096,
 ]  # what Ray has unless told otherwise; what keeps data in place
 PRESETS = {
-    "smoke": {"rates": [1e9], "scales": [14], "partitions": [2], "supersteps": 10},
-    "full": {"rates": [1e9, 1e8], "scales": [14, 16, 18], "partitions": [2, 4], "supersteps": 20},
+    "smoke": {
+        "rates": [1e9],
+        "limits": [4_096],
+        "scales": [11],
+        "partitions": [2],
+        "supersteps": 5,
+        "idle_s": 0.5,
+    },
+    "full": {
+        "rates": [1e9, 1e8],
+        "limits": INLINE_LIMITS_BYTES,
+        "scales": [14, 16, 18],
+        "partitions": [2, 4],
+        "supersteps": 20,
+        "idle_s": 3.0,
+    },
 }
 
 
@@ -40,7 +54,7 @@ def run(lab, scale, settings, limit_bytes):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.graph_machines_rank"]
-        command += [str(scale), str(settings["supersteps"]), str(out)]
+        command += [str(scale), str(settings["supersteps"]), str(settings["idle_s"]), str(out)]
         environment = {
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
@@ -79,7 +93,7 @@ def main():
     settings = PRESETS[args.preset]
     tables = {}
     with Lab(LabConfig(num_hosts=2, rate_bits_per_s=settings["rates"][0])) as lab:
-        for rate, limit in product(settings["rates"], INLINE_LIMITS_BYTES):
+        for rate, limit in product(settings["rates"], settings["limits"]):
             lab.set_rate(rate)
             title = f"{rate / 1e6:.0f} Mbit/s, outputs up to {limit:,} bytes go through the driver"
             tables[title] = []

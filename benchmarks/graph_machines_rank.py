@@ -1,6 +1,6 @@
 """What every host runs in `graph_machines`: Ray on all, and PageRank driven from host 0.
 
-    python -m benchmarks.graph_machines_rank SCALE SUPERSTEPS OUT PARTITIONS...
+    python -m benchmarks.graph_machines_rank SCALE SUPERSTEPS IDLE_SECONDS OUT PARTITIONS...
 
 The links' bytes are read when a superstep is over. Mails of that one are pulled in the next, so that
 what lies between two readings are whole supersteps; the first ones are left out, because they also
@@ -19,7 +19,6 @@ from talka.graph import Graph, RunOptions
 
 WARM = 3
 MESSAGE_BYTES = 8
-IDLE_S = 3.0
 
 
 class Reading(Stream):
@@ -86,14 +85,14 @@ def predicted_bytes(graph, homes):
     return between, all_pairs
 
 
-def idle_bytes_per_s(machines):
+def idle_bytes_per_s(machines, seconds):
     before = machines.sent_bytes()
-    time.sleep(IDLE_S)
-    return (machines.sent_bytes() - before) / IDLE_S
+    time.sleep(seconds)
+    return (machines.sent_bytes() - before) / seconds
 
 
 def main():
-    scale, num_supersteps, out, *partitions = sys.argv[1:]
+    scale, num_supersteps, idle_s, out, *partitions = sys.argv[1:]
 
     def drive(address, machines):
         graph = Graph.from_edges(rmat(int(scale)))
@@ -101,7 +100,7 @@ def main():
             measured(graph, address, machines, int(count), int(num_supersteps))
             for count in partitions
         ]
-        idle = idle_bytes_per_s(machines)
+        idle = idle_bytes_per_s(machines, float(idle_s))
         answer = {"edges": graph.num_edges, "idle_bytes_per_s": idle, "rows": rows}
         Path(out).write_text(json.dumps(answer))
 

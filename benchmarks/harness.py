@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -47,11 +48,39 @@ def environment():
     }
 
 
+def peer(package, run):
+    """`run`, or None where the peer's package is not installed (`make bench` installs all)."""
+    return run if importlib.util.find_spec(package) else None
+
+
+def measurable(candidates):
+    """The candidates that are installed."""
+    return {name: run for name, run in candidates.items() if run is not None}
+
+
+def with_missing(rows, candidates, column):
+    """The rows, and one for each candidate that is not installed.
+
+    `column` has the names of candidates; columns before it are the same in all rows.
+    """
+    columns = list(rows[0])
+    at = columns.index(column)
+    blank = {name: rows[0][name] if place < at else "" for place, name in enumerate(columns)}
+    missing = [
+        {**blank, column: name, columns[at + 1]: "not installed"}
+        for name, run in candidates.items()
+        if run is None
+    ]
+    return rows + missing
+
+
 def interleaved(candidates, *, repeats):
     """Run every candidate `repeats` times, in turns; {name: [seconds]}. One may time itself.
 
-    In turns, because a noisy neighbour then disturbs all of them alike.
+    In turns, because a noisy neighbour then disturbs all of them alike. Candidates that are not
+    installed are left out.
     """
+    candidates = measurable(candidates)
     seconds = {name: [] for name in candidates}
     for _ in range(repeats):
         for name, run in candidates.items():

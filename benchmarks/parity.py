@@ -1,6 +1,6 @@
 """Does compressed training reach the accuracy of plain training, and how much sooner on slow links?
 
-    python -m benchmarks.parity --preset smoke          # about a minute
+    python -m benchmarks.parity --preset smoke          # some seconds
     python -m benchmarks.parity --preset full --json FILE --markdown FILE --lab slow_network.json
 
 Fashion-MNIST (TALKA_DATA, default ../shared/data), 4 workers, SGD with momentum, a learning rate that
@@ -25,7 +25,7 @@ from benchmarks.harness import arguments, publish
 from talka.engine import Embedded
 
 DATA = Path(os.environ.get("TALKA_DATA", Path(__file__).parents[2] / "shared" / "data"))
-WORKERS, BATCH, MOMENTUM = 4, 32, 0.9
+BATCH, MOMENTUM = 32, 0.9
 SPECS = [
     *("fp32", "fp16", "onebit+ef", "uniform:3/max/512+ef", "qsgd:7", "topk:0.01+ef"),
     *("threshold:auto+ef", "powersgd:4"),
@@ -39,7 +39,8 @@ PRESETS = {
         "racers": [],
         "seeds": 1,
         "epochs": 1,
-        "images": 2_560,
+        "images": 640,
+        "workers": 2,
     },
     "full": {
         "specs": [*SPECS, AFTER, TWO_PHASE, *ADAMS],
@@ -47,10 +48,11 @@ PRESETS = {
         "seeds": 3,
         "epochs": 8,
         "images": 60_000,
+        "workers": 4,
     },
 }
 RACE_EPOCHS = 2
-CHECKS_AN_EPOCH = 8
+CHECKS_PER_EPOCH = 8
 TARGET = 0.85
 
 
@@ -86,7 +88,7 @@ def train(worker, spec, seed, model_name, num_images, epochs):
         if isinstance(layer, nn.Linear):
             layer.reset_parameters()
     ddp = DistributedDataParallel(model)
-    an_epoch = len(pixels) // (WORKERS * BATCH)
+    an_epoch = len(pixels) // (worker.size * BATCH)
     num_steps = epochs * an_epoch
     name = spec.partition(" ")[0]
     early = name.startswith(("topk", "threshold")) and spec != AFTER
@@ -101,17 +103,17 @@ def train(worker, spec, seed, model_name, num_images, epochs):
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share_of_rate)
     order = torch.Generator().manual_seed(seed)
-    accuracies, every = [], max(1, an_epoch // CHECKS_AN_EPOCH)
+    accuracies, every = [], max(1, an_epoch // CHECKS_PER_EPOCH)
     for step in range(num_steps):
         if step % an_epoch == 0:
             shuffled, at = torch.randperm(len(pixels), generator=order), 0
         mine = shuffled[at + worker.rank * BATCH : at + (worker.rank + 1) * BATCH]
-        at += WORKERS * BATCH
+        at += worker.size * BATCH
         optimizer.zero_grad()
         nn.functional.cross_entropy(ddp(pixels[mine]), classes[mine]).backward()
         optimizer.step()
         schedule.step()
-        if worker.rank == 0 and (step + 1) % every == 0:
+        if worker.rank == 0 and model_name == "mlp" and (step + 1) % every == 0:
             accuracies.append([step + 1, accuracy(model)])
     return [accuracies, accuracy(model) if worker.rank == 0 else None]
 
@@ -172,7 +174,7 @@ def main():
 
         def run(spec, seed, model, epochs):
             given = (spec, seed, model, settings["images"], epochs)
-            accuracies, final = engine.gang(train, *given, size=WORKERS)[0]
+            accuracies, final = engine.gang(train, *given, size=settings["workers"])[0]
             print(f"{model}, seed {seed}, {spec}: {final:.4f}", file=sys.stderr, flush=True)
             return accuracies, final
 

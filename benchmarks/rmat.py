@@ -9,7 +9,8 @@ machine and with any number of threads: edge number i draws from a generator tha
 import numpy as np
 
 from talka.compiled import compiled
-from talka.graph.kernels.threads import num_cores, over_ranges
+from talka.graph.kernels.threads import over_ranges
+from talka.machine import num_cores
 
 # Of 2**32: below the first a quarter is the upper left, below the second the upper right, ...
 _LEFT_ABOVE = np.uint64(round(0.57 * 2**32))

@@ -1,6 +1,6 @@
 """How much faster does compressed training step over slow links than PyTorch's own DDP?
 
-    python -m benchmarks.slow_network --preset smoke          # under a minute; needs root or user namespaces
+    python -m benchmarks.slow_network --preset smoke          # some seconds; needs root or user namespaces
     python -m benchmarks.slow_network --preset full --json FILE --markdown FILE
 
 Four hosts in a lab on this machine, one rank each, links limited in both directions. All modes run in
@@ -21,14 +21,14 @@ from benchmarks.slow_network_rank import PEERS, POWERSGD
 from talka.errors import GangError
 from talka.lab import Lab, LabConfig, RunOptions
 
-HOSTS = 4
 PRESETS = {
     "smoke": {
         "rates": [1e9],
         "models": ["cnn"],
-        "specs": ["onebit+ef", "topk:0.01+ef"],
+        "hosts": 2,
+        "specs": ["onebit+ef"],
         "repeats": 1,
-        "seconds": 0.3,
+        "seconds": 0.1,
     },
     "full": {
         "rates": [1e8, 1e9],
@@ -37,6 +37,7 @@ PRESETS = {
             *("onebit+ef", "topk:0.01+ef", "uniform:3/max/512+ef", "qsgd:7", "threshold:auto+ef"),
             *("randomk:0.01+ef", "powersgd:4"),
         ],
+        "hosts": 4,
         "repeats": 5,
         "seconds": 1.0,
     },
@@ -100,7 +101,7 @@ def main():
     args = arguments(__doc__, PRESETS)
     settings = PRESETS[args.preset]
     tables = {}
-    config = LabConfig(num_hosts=HOSTS, rate_bits_per_s=settings["rates"][0])
+    config = LabConfig(num_hosts=settings["hosts"], rate_bits_per_s=settings["rates"][0])
     with Lab(config) as lab:
         for rate in settings["rates"]:
             lab.set_rate(rate)

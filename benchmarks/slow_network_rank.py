@@ -135,7 +135,7 @@ def main():
         for name, mode in modes.items():
             rows[name].append(measure(mode, counts[name], batch))
 
-    network = probe(seconds=1.0).network()
+    network = probe(seconds=max(0.2, args.seconds)).network()
     shapes = {name: tuple(one.shape) for name, one in make().named_parameters()}
     layout = layout_of(shapes)
     specs = [name for name, mode in modes.items() if mode.hook and name != NEXT_TO_NOTHING]

@@ -1,12 +1,13 @@
 """Fixtures that several folders share. Ray takes seconds to start, so all tests share one."""
 
+import contextlib
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.groups import Groups, check_name, needs_ray, place_of
 from tests.turns import turn
 
 # The worker processes and Ray's workers must find the same modules as the tests.
@@ -21,12 +22,32 @@ def pytest_runtest_protocol(item):
         return (yield)
 
 
+def pytest_xdist_make_scheduler(config, log):
+    return Groups(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: place_of(item.nodeid))
+    for item in items:
+        check_name(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    try:
+        return (yield)
+    finally:
+        if needs_ray(item.nodeid) and (nextitem is None or not needs_ray(nextitem.nodeid)):
+            _ray.close()  # not at the end of the session: idle daemons slow down all other tests
+
+
+_ray = contextlib.ExitStack()  # what ends the shared Ray
 RAY_MACHINE = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 200_000_000}
 
 
 @pytest.fixture(scope="session")
 def lab_works():
-    """Skips where a lab cannot be built; as root, in CI, it can."""
+    """Skips where a lab cannot be built. Root can build one: there a failure is a failure."""
     from talka.errors import LabError
     from talka.lab import Lab, LabConfig
 
@@ -34,14 +55,16 @@ def lab_works():
         with Lab(LabConfig(num_hosts=1, rate_bits_per_s=1e9)):
             pass
     except LabError as error:
+        if os.getuid() == 0:
+            raise
         pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
 def ray_cluster():
     """Three Ray machines of one core each, on loopback, that notice a death within a second."""
-    if "ray" not in sys.modules:
-        from talka.engine import on_ray  # noqa: F401  # sets up the key before ray is imported
+    from talka.engine.on_ray import OnRay  # noqa: I001  # it sets up the key before ray is imported
+
     from ray.cluster_utils import Cluster
 
     quick = {
@@ -54,13 +77,15 @@ def ray_cluster():
         initialize_head=True,
         head_node_args={**RAY_MACHINE, "_system_config": quick, "include_dashboard": False},
     )
-    try:
+    with _ray:
+        _ray.callback(cluster.shutdown)
         for _ in range(2):
             cluster.add_node(**RAY_MACHINE)
         cluster.wait_for_nodes()
+        # Engines of all tests share this connection, and so Ray's worker processes: those of a
+        # connection of their own would have to start, and import everything, for each test.
+        _ray.enter_context(OnRay(cluster.address))
         yield cluster
-    finally:
-        cluster.shutdown()
 
 
 @pytest.fixture
