@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,17 @@ def pytest_runtest_teardown(item, nextitem):
     finally:
         if needs_ray(item.nodeid) and (nextitem is None or not needs_ray(nextitem.nodeid)):
             _ray.close()  # not at the end of the session: idle daemons slow down all other tests
+            _check_disconnected(item)
+        if not needs_ray(item.nodeid):
+            _check_disconnected(item)
+
+
+def _check_disconnected(item):
+    """A connection that a test leaves behind is one that the next test would use by mistake."""
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        ray.shutdown()
+        pytest.fail(f"{item.nodeid} left a connection to Ray", pytrace=False)
 
 
 _ray = contextlib.ExitStack()  # what ends the shared Ray

@@ -22,7 +22,7 @@ class Mark:
                     found.append(process)
         return found
 
-    def survivors(self, timeout_s=15):
+    def survivors(self, timeout_s=60):
         """Those that have not ended by themselves in that time."""
         return psutil.wait_procs(self.processes(), timeout=timeout_s)[1]
 

@@ -68,7 +68,7 @@ def test_this_tree_is_compared_with_its_own_commit(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=250,
         check=False,
     )
     [row] = json.loads(out.read_text())["rows"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 _PAUSE_S = 0.005
 
 
-def wait_until(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], timeout_s: float = 200.0) -> None:
     """Return once `condition()` is true; raise TimeoutError if it takes longer than that."""
     end_s = time.monotonic() + timeout_s
     while not condition():

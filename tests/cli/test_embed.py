@@ -362,7 +362,7 @@ class TestProcess:
             wait_until(lambda: num_epochs_done(out) >= 2 or process.poll() is not None)
             assert process.poll() is None, process.communicate()
             process.send_signal(signum)
-            said, complained = process.communicate(timeout=60)
+            said, complained = process.communicate(timeout=250)
             assert process.returncode == code, complained
             assert "Traceback" not in complained
             assert len(complained.splitlines()) <= 3
@@ -374,7 +374,7 @@ class TestProcess:
         process = start(
             "embed", *where, "--dim", 8, "--epochs", num_epochs, "--resume", "--format", "json"
         )
-        said, complained = process.communicate(timeout=60)
+        said, complained = process.communicate(timeout=250)
         assert process.returncode == 0, complained
         assert len(json.loads(said)["loss"]) == num_epochs
         assert {path.name for path in tmp_path.iterdir()} == {"out", "runs"}
@@ -387,7 +387,7 @@ class TestProcess:
                 file.write(words)
         where = [path, "--out", tmp_path / "out", "--runs", tmp_path / "runs"]
         process = start("embed", *where, *SMALL, "--memory", "100MB", "--format", "json")
-        said, complained = process.communicate(timeout=200)
+        said, complained = process.communicate(timeout=250)
         assert (process.returncode, complained) == (0, "")
         result = json.loads(said)
         assert result["num_words"] == 300
@@ -400,13 +400,13 @@ class TestProcess:
         process = start(
             "embed", *where, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, small)
         )
-        _, complained = process.communicate(timeout=60)
+        _, complained = process.communicate(timeout=250)
         assert process.returncode == 1
         assert "File too large" in complained
         assert len(complained.splitlines()) <= 3
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out.unfinished", "runs"]
         process = start("embed", *where, "--resume")
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=250)[1] == ""
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "runs"]
 
     def test_a_reader_that_leaves_before_it_begins_ends_it(self, tmp_path, text):

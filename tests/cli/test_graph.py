@@ -26,7 +26,7 @@ from talka.graph.algorithms import ALGORITHMS
 from tests.waiting import wait_until
 
 TALKA = [sys.executable, "-m", "talka.cli.main"]
-TIMEOUT_S = 100
+TIMEOUT_S = 250
 
 # a -> b -> c -> d, and a -> c; e and f on their own
 EDGES = "# a comment\na b 1.0\nb c 2.5\na c 9\nc d 1\ne f 1\n"

@@ -52,7 +52,7 @@ def test_json_is_all_that_stands_on_stdout(tmp_path):
         [*TALKA, "lab", *arguments, "--logs", str(tmp_path / "logs"), "--", *command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -108,7 +108,7 @@ def test_a_probe_of_this_machine_measures_loopback():
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stderr

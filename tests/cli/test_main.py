@@ -18,7 +18,7 @@ TALKA = [sys.executable, "-m", "talka.cli.main"]
 
 def talka(*arguments, **options):
     return subprocess.run(
-        [*TALKA, *map(str, arguments)], capture_output=True, text=True, timeout=100, check=False, **options
+        [*TALKA, *map(str, arguments)], capture_output=True, text=True, timeout=250, check=False, **options
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def test_an_interrupted_demo_says_so_in_its_run_directory(tmp_path, signum, code
 
     wait_until(has_begun)
     process.send_signal(signum)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=250)
     assert process.returncode == code, said
     assert b"Traceback" not in said
     [run] = (tmp_path / "runs").iterdir()

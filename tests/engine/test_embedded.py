@@ -68,7 +68,7 @@ def test_what_a_dead_worker_started_dies_with_it(engine, tmp_path):
     children = [int(path.name) for path in tmp_path.iterdir()]
     assert len(children) == 3
     _, alive = psutil.wait_procs(
-        [psutil.Process(pid) for pid in children if psutil.pid_exists(pid)], timeout=5
+        [psutil.Process(pid) for pid in children if psutil.pid_exists(pid)], timeout=60
     )
     assert alive == []
 
@@ -280,7 +280,7 @@ def test_a_process_that_a_task_forks_never_answers_for_it(python, tmp_path):
     forked = [
         psutil.Process(pid) for pid in forked if pid != os.getpid() and psutil.pid_exists(pid)
     ]
-    assert psutil.wait_procs(forked, timeout=5)[1] == []
+    assert psutil.wait_procs(forked, timeout=60)[1] == []
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])

@@ -31,7 +31,7 @@ def test_under_torchrun_the_gang_is_the_one_that_is_already_there():
         env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=250,
         check=False,
     )
     refusal = "size is 3, but must be 2, the number of ranks that torchrun started."
@@ -58,7 +58,7 @@ def test_ranks_draw_numbers_of_their_own_and_lead_groups_of_their_own():
     "torch, timeout_s, says",
     [
         ("raise ImportError('no torch here')", None, "died (exit code 1)"),
-        ("print('no torch here'); import time; time.sleep(99)", 1, "had not finished after 1 s"),
+        ("print('no torch here'); import time; time.sleep(99)", 3, "had not finished after 3 s"),
     ],
 )
 def test_what_cannot_be_loaded_is_said_with_the_log(tmp_path, monkeypatch, torch, timeout_s, says):

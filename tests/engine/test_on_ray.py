@@ -168,7 +168,7 @@ def test_a_ray_of_another_version_is_said_with_both_versions(ray_cluster):
         [sys.executable, "-c", OTHER_VERSION, ray_cluster.address],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=250,
         check=True,
     )
     right, is_connected, problem = done.stdout.split(maxsplit=2)

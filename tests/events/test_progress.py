@@ -22,7 +22,7 @@ COUNT_ROWS = """if True:
 
 def test_nothing_is_shown_where_there_is_no_terminal():
     shown = subprocess.run(
-        [sys.executable, "-c", COUNT_ROWS], capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", COUNT_ROWS], capture_output=True, timeout=250, check=True
     )
     assert (shown.stdout, shown.stderr) == (b"", b"")
 
@@ -46,7 +46,7 @@ def shown_in_a_terminal(script: str) -> str:
                 shown += chunk
         except OSError:  # Linux: the other side of the terminal was closed
             pass
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=250) == 0
     return shown.decode()
 
 

@@ -82,7 +82,7 @@ def test_a_run_of_a_dead_process_was_killed(tmp_path):
         Run("count", {}, root=Path(sys.argv[1]))
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    ended = subprocess.run([sys.executable, "-c", script, tmp_path], timeout=60)
+    ended = subprocess.run([sys.executable, "-c", script, tmp_path], timeout=250)
     (run_dir,) = tmp_path.iterdir()
     assert ended.returncode == -signal.SIGKILL
     assert read_run(run_dir).status == "killed"

@@ -16,7 +16,7 @@ class Signal:
         self.event = threading.Event()
 
     def wait(self):
-        assert self.event.wait(timeout=10)
+        assert self.event.wait(timeout=100)
 
 
 def steps(said, name, *signals):

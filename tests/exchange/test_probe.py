@@ -117,15 +117,18 @@ def test_all_ranks_get_the_same_result_also_of_a_part_of_them():
 @pytest.mark.alone
 @pytest.mark.usefixtures("lab_works")
 def test_the_probe_finds_the_rates_that_the_lab_set():
-    """Headers take 4.4%. A busy machine makes a probe too low, never too high: the highest counts."""
-    fast, slow = 2e7, 5e6
+    """Headers take 4.4%. A busy machine makes a probe too low, never too high: the highest counts.
+
+    Slow links need no timers that are right to a millisecond, see `tests/lab/test_lab.py`.
+    """
+    fast, slow = 4e6, 1e6
     expected = [[0, fast, slow], [fast, 0, slow], [slow, slow, 0]]
     rates, link_rates, latencies_s = np.zeros((3, 3)), np.zeros(3), np.full((3, 3), np.inf)
     command = [sys.executable, "-m", "talka", "probe", "--format", "json"]
     with Lab(LabConfig(num_hosts=3, rate_bits_per_s=fast, rate_of={2: slow})) as lab:
         for _ in range(4):
             shown = []
-            lab.run(command, RunOptions(show=shown.append, timeout_s=100))
+            lab.run(command, RunOptions(show=shown.append, timeout_s=250))
             probed = json.loads(b"".join(shown))
             assert probed["hosts"] == [0, 1, 2]
             rates = np.maximum(rates, np.array(probed["rate_bits_per_s"], float))

@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.graph.lab_hosts_script"]
 def test_two_hosts_find_the_same_bits_also_when_one_is_lost(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     how = HowToRun(
-        timeout_s=180,
+        timeout_s=250,
         logs=tmp_path / "logs",
         environment={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)},
     )

@@ -84,12 +84,12 @@ def test_a_killed_worker_process_changes_no_bit():
         killer = threading.Thread(target=_kill_first_busy, args=(engine,), daemon=True)
         killer.start()
         assert run(engine, PROGRAMS["levels"](), compiled=False) == expected
-        killer.join(10)
+        killer.join(100)
     assert any(isinstance(event, WorkerLost) for event in recorder.events)
 
 
 def _kill_first_busy(engine):
-    for _ in range(2_000):
+    for _ in range(100_000):
         with engine._lock:
             workers = list(engine._workers)
         if workers:

@@ -17,7 +17,7 @@ from tests.report.samples import NUM_RANKS, write_evil_run, write_run
 
 CHROMIUM = shutil.which("chromium")
 BUILD = Path(__file__).parents[2] / "build"
-TIMEOUT_S = 120
+TIMEOUT_S = 250
 
 pytestmark = [
     pytest.mark.slow,

@@ -180,7 +180,7 @@ class Process:
         self.finish()
 
     def finish(self):
-        _, said = self.process.communicate(timeout=100)
+        _, said = self.process.communicate(timeout=250)
         return self.process.returncode, said
 
 
