@@ -27,8 +27,12 @@ _RAY_WORD = re.compile(r"(?<![a-z])ray(?![a-z])")
 
 
 def needs_ray(name):
-    """Whether a test, by its name, uses the shared Ray, or starts one."""
-    return _RAY_WORD.search(name) is not None
+    """Return whether a test, by its name, uses the shared Ray, or starts one.
+
+    Doctests in src/ do not: hooks of `tests/conftest.py`, such as the one that ends Ray after the
+    last test of the group, are not called for them.
+    """
+    return name.startswith("tests/") and _RAY_WORD.search(name) is not None
 
 
 def group_of(name):

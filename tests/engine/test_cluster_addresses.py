@@ -1,4 +1,4 @@
-"""Addresses that lead to no cluster, in a process that is connected to none."""
+"""Addresses that lead to no cluster; `tests/conftest.py` checks that no connection is left."""
 
 import socket
 
@@ -8,14 +8,6 @@ from talka.engine import OnRay
 from talka.errors import ClusterError
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def disconnected():
-    """Tests that ran before in this process may have left a connection to their cluster."""
-    import ray
-
-    ray.shutdown()
 
 
 @pytest.mark.parametrize(
