@@ -12,7 +12,11 @@ from talka.cli.reference import reference
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SLOW = {"compressed_training.py"}
+EXAMPLES = [
+    pytest.param(path, marks=pytest.mark.slow if path.name in SLOW else (), id=path.name)
+    for path in sorted((ROOT / "examples").glob("*.py"))
+]
 
 
 def test_every_path_on_the_map_exists_and_every_folder_is_on_it():
@@ -49,7 +53,7 @@ def test_make_targets_in_the_documents_exist():
     assert {"demo", "test", "quick", "check", "bench"} <= targets
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_runs_and_is_short(example):
     assert len(example.read_text().splitlines()) <= 60
     done = subprocess.run(

@@ -80,6 +80,7 @@ def test_the_demo_explains_runs_and_reports(tmp_path):
         assert sent == pytest.approx(parts[part].predicted.sent_bytes, rel=0.3)
 
 
+@pytest.mark.slow
 def test_the_demo_can_stop_after_explaining(tmp_path):
     done = talka("demo", "--explain", "--format", "json", cwd=tmp_path)
     parts = ["corpus", "vocabulary", "cooccurrence", "train", "slices"]
@@ -87,6 +88,7 @@ def test_the_demo_can_stop_after_explaining(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_demo_says_so_in_its_run_directory(tmp_path, signum, code):
     process = subprocess.Popen(

@@ -8,6 +8,7 @@ from talka.errors import GangError, SavedStateError
 from talka.events import ResidualNorm, StepDone, read_run
 from tests.train import hook_ranks as ranks
 
+pytestmark = pytest.mark.slow
 SPECS = [
     *("none", "fp16", "bf16", "onebit+ef", "uniform:3/max/512+ef", "qsgd:7", "topk:0.05+ef"),
     *("randomk:0.1+ef", "threshold:auto+ef", "significance:2+ef", "powersgd:2"),
