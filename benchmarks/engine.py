@@ -80,7 +80,7 @@ class Alone:
         with Embedded(threads=WORKERS, processes=WORKERS) as engine:
 
             def run():
-                refs = [engine.submit(nothing, python=python)[0] for _ in range(count)]
+                refs = [engine.submit(nothing, python=python) for _ in range(count)]
                 engine.wait(refs)
                 engine.release(refs)
 
@@ -198,7 +198,7 @@ def transfers(peers, num_bytes, repeats):
     table = pa.table({"x": np.ones(num_bytes // 8)})
 
     def talka_first():
-        [ref] = peers.talka.submit(lambda: table)
+        ref = peers.talka.submit(lambda: table)
         peers.talka.wait([ref])
         start = time.perf_counter()
         peers.talka.fetch(peers.talka.submit(total, ref, python=True))
@@ -206,7 +206,7 @@ def transfers(peers, num_bytes, repeats):
         peers.talka.release(ref)
         return seconds
 
-    [written] = peers.talka.submit(lambda: table)
+    written = peers.talka.submit(lambda: table)
     peers.talka.fetch(peers.talka.submit(total, written, python=True))
 
     def talka_again():
@@ -267,7 +267,7 @@ def event_costs(count, repeats):
         with Embedded(events=stream) as writing, Embedded() as silent:
 
             def run(engine):
-                refs = [engine.submit(nothing)[0] for _ in range(count)]
+                refs = [engine.submit(nothing) for _ in range(count)]
                 engine.wait(refs)
                 engine.release(refs)
 

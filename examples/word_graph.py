@@ -36,9 +36,9 @@ def merge(*tables):
 def most_frequent(engine, count, *extra):
     words = TEXT.split()
     parts = [words[start : start + 500] for start in range(0, len(words), 500)]
-    counted = [engine.submit(pairs_of, part, python=True)[0] for part in parts[1:]]
-    counted += engine.submit(count, parts[0], *extra, python=True)  # the part that is lost
-    [total] = engine.submit(merge, *counted)
+    counted = [engine.submit(pairs_of, part, python=True) for part in parts[1:]]
+    counted.append(engine.submit(count, parts[0], *extra, python=True))  # the part that is lost
+    total = engine.submit(merge, *counted)
     return engine.fetch(total).sort_by([("count_sum", "descending"), ("pair", "ascending")])[:3]
 
 

@@ -36,8 +36,8 @@ def main(kind, folder):
             make = OnRay(events=run.stream)
         with make as engine:
             while True:
-                refs = [engine.submit(ones, python=i % 2 == 0)[0] for i in range(8)]
-                refs += [engine.submit(slow, ref, python=True)[0] for ref in refs]
+                refs = [engine.submit(ones, python=i % 2 == 0) for i in range(8)]
+                refs += [engine.submit(slow, ref, python=True) for ref in refs]
                 engine.wait(refs)
                 engine.release(refs[:8])
                 engine.gang(lambda worker: worker.rank, size=2)

@@ -32,7 +32,7 @@ def main(kind, folder):
         if kind == "gang":
             engine.gang(rank, folder, size=2)
         else:
-            engine.wait([engine.submit(hold, folder, i, python=True)[0] for i in range(2)])
+            engine.wait([engine.submit(hold, folder, i, python=True) for i in range(2)])
 
 
 if __name__ == "__main__":

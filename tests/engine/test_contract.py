@@ -26,15 +26,10 @@ def big(value):
     return np.full(BIG, value)
 
 
-def one(refs):
-    [ref] = refs
-    return ref
-
-
 @PYTHON
 def test_runs_a_function_of_its_inputs(engine, python):
-    a = one(engine.submit(lambda: 20, python=python))
-    b = one(engine.submit(lambda x, y, z: x * y + z, a, 2, a, python=python))
+    a = engine.submit(lambda: 20, python=python)
+    b = engine.submit(lambda x, y, z: x * y + z, a, 2, a, python=python)
     assert engine.fetch(b) == 60
     assert engine.fetch([a, b]) == [20, 60]
 
@@ -43,9 +38,9 @@ def test_runs_a_function_of_its_inputs(engine, python):
 def test_functions_may_be_closures_partials_and_builtins(engine, python):
     offset = 7
     refs = [
-        one(engine.submit(lambda: offset, python=python)),
-        one(engine.submit(functools.partial(operator.add, 1), 2, python=python)),
-        one(engine.submit(sorted, [3, 1, 2], python=python)),
+        engine.submit(lambda: offset, python=python),
+        engine.submit(functools.partial(operator.add, 1), 2, python=python),
+        engine.submit(sorted, [3, 1, 2], python=python),
     ]
     assert engine.fetch(refs) == [7, 3, [1, 2, 3]]
 
@@ -60,7 +55,7 @@ def test_functions_may_be_closures_partials_and_builtins(engine, python):
     ids=repr,
 )  # fmt: skip
 def test_plain_values_come_back_as_they_were(engine, python, value):
-    fetched = engine.fetch(one(engine.submit(lambda: value, python=python)))
+    fetched = engine.fetch(engine.submit(lambda: value, python=python))
     assert fetched == value
     assert type(fetched) is type(value)
 
@@ -70,23 +65,23 @@ def test_arrow_and_numpy_come_back_as_they_were(engine, python):
     table = pa.table({"k": [1, 2, None], "s": ["a", "b", "c"]}).replace_schema_metadata({"x": "y"})
     matrix = np.arange(12.0).reshape(3, 4)
     for value in (table, table.to_batches()[0], table["s"], table["k"].chunk(0)):
-        fetched = engine.fetch(one(engine.submit(lambda value=value: value, python=python)))
+        fetched = engine.fetch(engine.submit(lambda value=value: value, python=python))
         assert type(fetched) is type(value)
         assert fetched.equals(value)
     assert table.schema.metadata == {b"x": b"y"}
-    fetched = engine.fetch(one(engine.submit(lambda: matrix, python=python)))
+    fetched = engine.fetch(engine.submit(lambda: matrix, python=python))
     np.testing.assert_array_equal(fetched, matrix)
 
 
 @PYTHON
 def test_outputs_are_immutable(engine, python):
-    ref = one(engine.submit(lambda: np.zeros(3), python=python))
+    ref = engine.submit(lambda: np.zeros(3), python=python)
 
     def spoil(array):
         array[0] = 1
 
     with pytest.raises(TaskError, match="read-only"):
-        engine.fetch(one(engine.submit(spoil, ref, python=python)))
+        engine.fetch(engine.submit(spoil, ref, python=python))
     assert engine.fetch(ref)[0] == 0
 
 
@@ -104,18 +99,18 @@ def test_a_wrong_number_of_outputs_is_an_error(engine):
 
 @PYTHON
 def test_a_long_chain_and_a_wide_fan_in(engine, python):
-    refs = [one(engine.submit(lambda i=i: i, python=python)) for i in range(40)]
-    total = one(engine.submit(lambda *numbers: sum(numbers), *refs, python=python))
+    refs = [engine.submit(lambda i=i: i, python=python) for i in range(40)]
+    total = engine.submit(lambda *numbers: sum(numbers), *refs, python=python)
     for _ in range(20):
-        total = one(engine.submit(lambda x: x + 1, total, python=python))
+        total = engine.submit(lambda x: x + 1, total, python=python)
     assert engine.fetch(total) == sum(range(40)) + 20
 
 
 def test_wait_gives_what_is_settled_and_what_is_not(engine, tmp_path):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    quick = one(engine.submit(lambda: 1))
-    held = one(engine.submit(gate.read_text))
+    quick = engine.submit(lambda: 1)
+    held = engine.submit(gate.read_text)
     assert engine.wait([quick]) == ([quick], [])
     assert engine.wait([quick, held], timeout_s=0.05) == ([quick], [held])
     gate.write_text("go")
@@ -126,8 +121,8 @@ def test_wait_gives_what_is_settled_and_what_is_not(engine, tmp_path):
 
 
 def test_a_dropped_output_is_computed_again(engine, recorder):
-    a = one(engine.submit(lambda: big(1), name="a"))
-    b = one(engine.submit(lambda x: x + 1, a, name="b"))
+    a = engine.submit(lambda: big(1), name="a")
+    b = engine.submit(lambda x: x + 1, a, name="b")
     first = engine.fetch(b).copy()
     engine.drop(b)
     np.testing.assert_array_equal(engine.fetch(b), first)
@@ -136,10 +131,10 @@ def test_a_dropped_output_is_computed_again(engine, recorder):
 
 def test_exactly_the_lost_outputs_and_their_lost_ancestors_run_again(engine, recorder):
     """a -> b -> d, a -> c -> d: b and d are lost; a survives, and so does c."""
-    a = one(engine.submit(lambda: big(1), name="a"))
-    b = one(engine.submit(lambda x: x + 1, a, name="b"))
-    c = one(engine.submit(lambda x: x * 3, a, name="c"))
-    d = one(engine.submit(lambda x, y: x + y, b, c, name="d"))
+    a = engine.submit(lambda: big(1), name="a")
+    b = engine.submit(lambda x: x + 1, a, name="b")
+    c = engine.submit(lambda x: x * 3, a, name="c")
+    d = engine.submit(lambda x, y: x + y, b, c, name="d")
     first = engine.fetch(d).copy()
     engine.drop([b, d])
     np.testing.assert_array_equal(engine.fetch(d), first)
@@ -149,17 +144,17 @@ def test_exactly_the_lost_outputs_and_their_lost_ancestors_run_again(engine, rec
 
 
 def test_a_lost_output_that_nobody_wants_is_left_alone(engine, recorder):
-    a = one(engine.submit(lambda: big(1), name="a"))
+    a = engine.submit(lambda: big(1), name="a")
     engine.wait([a])
     engine.drop(a)
-    b = one(engine.submit(lambda: 2, name="b"))
+    b = engine.submit(lambda: 2, name="b")
     engine.fetch(b)
     assert recorder.again() == []
 
 
 def test_a_released_ancestor_is_computed_again_for_a_lost_descendant(engine, recorder):
-    a = one(engine.submit(lambda: big(1), name="a"))
-    b = one(engine.submit(lambda x: x + 1, a, name="b"))
+    a = engine.submit(lambda: big(1), name="a")
+    b = engine.submit(lambda x: x + 1, a, name="b")
     engine.wait([b])
     engine.release(a)
     engine.drop(b)
@@ -185,7 +180,7 @@ def fails_on_five(x):
 
 @PYTHON
 def test_an_error_names_task_input_line_and_carries_the_traceback(engine, python):
-    ref = one(engine.submit(fails_on_five, 5, name="divide", python=python))
+    ref = engine.submit(fails_on_five, 5, name="divide", python=python)
     with pytest.raises(TaskError) as caught:
         engine.fetch(ref)
     error = caught.value
@@ -200,11 +195,11 @@ def test_an_error_names_task_input_line_and_carries_the_traceback(engine, python
 
 
 def test_what_depends_on_a_failure_fails_with_the_same_error(engine):
-    bad = one(engine.submit(fails_on_five, 5, name="divide"))
-    after = one(engine.submit(lambda x: x, one(engine.submit(lambda x: x, bad))))
+    bad = engine.submit(fails_on_five, 5, name="divide")
+    after = engine.submit(lambda x: x, engine.submit(lambda x: x, bad))
     with pytest.raises(TaskError, match="divide"):
         engine.fetch(after)
-    late = one(engine.submit(lambda x: x, bad))
+    late = engine.submit(lambda x: x, bad)
     with pytest.raises(TaskError, match="divide"):
         engine.fetch(late)
 
@@ -227,7 +222,7 @@ def test_exceptions_are_tried_again_only_when_asked(engine, recorder, tmp_path, 
             raise RuntimeError("not yet")
         return "lucky"
 
-    never = one(engine.submit(second_time_lucky, name="never", python=python))
+    never = engine.submit(second_time_lucky, name="never", python=python)
     with pytest.raises(TaskError, match="not yet"):
         engine.fetch(never)
     assert len(list(tmp_path.iterdir())) == 1
@@ -235,7 +230,7 @@ def test_exceptions_are_tried_again_only_when_asked(engine, recorder, tmp_path, 
     once = engine.submit(
         second_time_lucky, name="once", python=python, retries=Retries(exceptions=1)
     )
-    assert engine.fetch(one(once)) == "lucky"
+    assert engine.fetch(once) == "lucky"
     assert recorder.again() == ["once"]
 
 
@@ -247,8 +242,8 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task_costs_that_task_only(
             os.kill(os.getpid(), 9)
         return x.sum()
 
-    given = one(engine.submit(lambda: big(1), name="given", python=True))
-    ref = one(engine.submit(dies_once, given, name="dies", python=True))
+    given = engine.submit(lambda: big(1), name="given", python=True)
+    ref = engine.submit(dies_once, given, name="dies", python=True)
     assert engine.fetch(ref) == BIG
     assert recorder.again() == ["dies"]
 
@@ -258,11 +253,11 @@ def test_deaths_are_tried_again_twice_and_then_said(engine, tmp_path):
         count_call(tmp_path)
         os._exit(3)
 
-    ref = one(engine.submit(dies, 1, name="doomed", python=True))
+    ref = engine.submit(dies, 1, name="doomed", python=True)
     with pytest.raises(TaskDiedError, match="doomed"):
         engine.fetch(ref)
     assert len(list(tmp_path.iterdir())) == 3
-    never = one(engine.submit(dies, 1, python=True, retries=Retries(deaths=0)))
+    never = engine.submit(dies, 1, python=True, retries=Retries(deaths=0))
     with pytest.raises(TaskDiedError):
         engine.fetch(never)
     assert len(list(tmp_path.iterdir())) == 4
@@ -282,7 +277,7 @@ def test_sys_exit_is_an_error_of_the_task(engine):
     "value", [{1, 2}, object(), 2**70, [np.zeros(2)]], ids=lambda v: type(v).__name__
 )
 def test_a_result_that_cannot_be_stored_is_an_error_that_says_what_can(engine, python, value):
-    ref = one(engine.submit(lambda: value, name="odd", python=python))
+    ref = engine.submit(lambda: value, name="odd", python=python)
     with pytest.raises(TaskError, match="cannot be the output of a task. Return Arrow"):
         engine.fetch(ref)
 
@@ -294,7 +289,7 @@ def test_a_function_that_cannot_be_shipped_is_an_error_at_once(engine):
 
 
 def test_a_ref_inside_of_another_value_is_an_error(engine):
-    ref = one(engine.submit(lambda: 1))
+    ref = engine.submit(lambda: 1)
     with pytest.raises(NotShippableError, match="an input of its own"):
         engine.submit(len, [ref], python=True)
 
@@ -303,7 +298,7 @@ def test_a_ref_inside_of_another_value_is_an_error(engine):
 
 
 def test_a_released_ref_cannot_be_used_again(engine):
-    ref = one(engine.submit(lambda: 1))
+    ref = engine.submit(lambda: 1)
     engine.fetch(ref)
     engine.release(ref)
     for use in (engine.fetch, engine.release, engine.drop, lambda r: engine.submit(abs, r)):
@@ -312,15 +307,15 @@ def test_a_released_ref_cannot_be_used_again(engine):
 
 
 def test_release_before_a_consumer_ran_keeps_what_it_needs(engine):
-    a = one(engine.submit(lambda: big(3)))
-    b = one(engine.submit(lambda x: float(x[0]), a))
+    a = engine.submit(lambda: big(3))
+    b = engine.submit(lambda x: float(x[0]), a)
     engine.release(a)
     assert engine.fetch(b) == 3
 
 
 def test_nothing_is_remembered_of_what_was_released(engine):
-    refs = [one(engine.submit(lambda i=i: i)) for i in range(10)]
-    refs += [one(engine.submit(lambda x: x, ref)) for ref in refs]
+    refs = [engine.submit(lambda i=i: i) for i in range(10)]
+    refs += [engine.submit(lambda x: x, ref) for ref in refs]
     engine.wait(refs)
     engine.release(refs)
     assert len(engine._lineage) == 0
@@ -331,7 +326,7 @@ def test_a_ref_of_another_engine_is_refused(engine):
     from talka.engine import Embedded
 
     with Embedded() as other, pytest.raises(ReleasedError):
-        engine.fetch(one(other.submit(lambda: 1)))
+        engine.fetch(other.submit(lambda: 1))
 
 
 def test_a_closed_engine_refuses_work(engine):
@@ -344,12 +339,21 @@ def test_a_closed_engine_refuses_work(engine):
 def test_options_out_of_range_are_refused(engine):
     with pytest.raises(InvalidValueError, match="num_outputs is 0"):
         engine.submit(lambda: 1, num_outputs=0)
+    with pytest.raises(InvalidValueError, match="function is 'not a function'"):
+        engine.submit("not a function")
     with pytest.raises(InvalidValueError, match="size is 0"):
         engine.gang(lambda worker: None, size=0)
 
 
+def test_one_output_is_a_ref_and_a_number_of_outputs_a_tuple(engine):
+    [only] = engine.submit(lambda: 1, num_outputs=1)
+    assert engine.fetch(only) == 1
+    with pytest.raises(TypeError, match="cannot unpack non-iterable Ref|'Ref' object is not iter"):
+        [only] = engine.submit(lambda: 1)
+
+
 def test_refs_say_which_they_are(engine):
-    ref = one(engine.submit(lambda: 1))
+    ref = engine.submit(lambda: 1)
     assert isinstance(ref, Ref)
     assert repr(ref) == "Ref(0)"
 

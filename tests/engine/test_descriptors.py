@@ -48,10 +48,10 @@ def test_many_more_arrays_than_descriptors_come_from_workers_and_go_to_them(num_
         if num_tasks == 1:
             refs = engine.submit(arrays, num_outputs=NUM_ARRAYS, python=True)
         else:
-            refs = [engine.submit(array, i, python=True)[0] for i in range(NUM_ARRAYS)]
+            refs = [engine.submit(array, i, python=True) for i in range(NUM_ARRAYS)]
         values = engine.fetch(refs)
         assert [int(value[0]) for value in values] == list(range(NUM_ARRAYS))
-        assert engine.fetch(engine.submit(total, *refs, python=True)) == [sum(range(NUM_ARRAYS))]
+        assert engine.fetch(engine.submit(total, *refs, python=True)) == sum(range(NUM_ARRAYS))
 
 
 def test_a_mapped_value_holds_no_descriptor():

@@ -24,14 +24,9 @@ def engine(recorder):
         yield engine
 
 
-def one(refs):
-    [ref] = refs
-    return ref
-
-
 def test_native_tasks_run_in_threads_and_python_tasks_in_processes(engine):
-    assert engine.fetch(one(engine.submit(os.getpid))) == os.getpid()
-    assert engine.fetch(one(engine.submit(os.getpid, python=True))) != os.getpid()
+    assert engine.fetch(engine.submit(os.getpid)) == os.getpid()
+    assert engine.fetch(engine.submit(os.getpid, python=True)) != os.getpid()
 
 
 def test_a_worker_killed_from_outside_in_the_middle_of_a_task(engine, recorder, tmp_path):
@@ -48,8 +43,8 @@ def test_a_worker_killed_from_outside_in_the_middle_of_a_task(engine, recorder, 
             threading.Event().wait()
         return float(x.sum())
 
-    given = one(engine.submit(lambda: np.ones(100_000), name="given"))
-    ref = one(engine.submit(work, given, name="work", python=True))
+    given = engine.submit(lambda: np.ones(100_000), name="given")
+    ref = engine.submit(work, given, name="work", python=True)
     os.kill(int(pipe.read_text()), signal.SIGKILL)
     assert engine.fetch(ref) == 100_000
     assert recorder.again() == ["work"]
@@ -75,19 +70,19 @@ def test_what_a_dead_worker_started_dies_with_it(engine, tmp_path):
 
 def test_a_worker_reads_a_table_where_it_lies(engine):
     """The worker maps the table: it allocates nothing of that size itself."""
-    table = one(engine.submit(lambda: pa.table({"x": np.zeros(2_000_000)})))
+    table = engine.submit(lambda: pa.table({"x": np.zeros(2_000_000)}))
 
     def allocated(table):
         import pyarrow as there
 
         return there.total_allocated_bytes(), table.num_rows
 
-    assert engine.fetch(one(engine.submit(allocated, table, python=True))) == (0, 2_000_000)
+    assert engine.fetch(engine.submit(allocated, table, python=True)) == (0, 2_000_000)
 
 
 def test_more_descriptors_than_one_message_takes(engine):
-    refs = [one(engine.submit(lambda i=i: np.full(10, i))) for i in range(600)]
-    total = one(engine.submit(lambda *arrays: sum(int(a[0]) for a in arrays), *refs, python=True))
+    refs = [engine.submit(lambda i=i: np.full(10, i)) for i in range(600)]
+    total = engine.submit(lambda *arrays: sum(int(a[0]) for a in arrays), *refs, python=True)
     assert engine.fetch(total) == sum(range(600))
 
 
@@ -95,16 +90,16 @@ def test_a_function_is_what_it_was_when_it_was_submitted(engine):
     number = 1
     first = engine.submit(lambda: number, python=True)
     number = 2
-    assert engine.fetch(first) == [1]
+    assert engine.fetch(first) == 1
 
 
 def test_many_different_functions_do_not_pile_up_in_a_worker(engine):
-    refs = [one(engine.submit(lambda i=i: i, python=True)) for i in range(2500)]
+    refs = [engine.submit(lambda i=i: i, python=True) for i in range(2500)]
     assert engine.fetch(refs) == list(range(2500))
 
 
 def test_task_events_are_batched_and_complete(engine, recorder):
-    refs = [one(engine.submit(lambda: None, name="tiny")) for _ in range(5000)]
+    refs = [engine.submit(lambda: None, name="tiny") for _ in range(5000)]
     engine.wait(refs)
     engine.close()
     stretches = [event for event in recorder.events if isinstance(event, TasksRan)]
@@ -117,7 +112,7 @@ def test_task_events_are_batched_and_complete(engine, recorder):
 
 def test_whoever_waits_in_another_thread_is_woken_by_close(engine):
     outcome = []
-    ref = one(engine.submit(threading.Event().wait, 3))
+    ref = engine.submit(threading.Event().wait, 3)
     started = threading.Event()
 
     def wait():
@@ -201,7 +196,7 @@ def test_a_task_that_raises_what_no_task_should_fails_and_its_thread_lives(pytho
     with Embedded(threads=1, processes=1) as engine:
         with pytest.raises(TaskError, match=f"{error.__name__}: out of the ordinary"):
             engine.fetch(engine.submit(raise_it, python=python))
-        assert engine.fetch(engine.submit(lambda: 1, python=python)) == [1]
+        assert engine.fetch(engine.submit(lambda: 1, python=python)) == 1
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
@@ -216,7 +211,7 @@ def test_a_task_that_cannot_be_described_fails_and_its_thread_lives(python):
     with Embedded(threads=1, processes=1) as engine:
         with pytest.raises(TaskError, match="half a surrogate pair: ?"):
             engine.fetch(engine.submit(fail, Shy(), python=python))
-        assert engine.fetch(engine.submit(lambda: 1, python=python)) == [1]
+        assert engine.fetch(engine.submit(lambda: 1, python=python)) == 1
 
 
 class Broken(Stream):
@@ -233,9 +228,9 @@ def test_events_that_cannot_be_emitted_stop_no_task(python, tmp_path, caplog):
 
     with Embedded(threads=1, processes=1, events=Broken()) as engine:
         for number in range(3):
-            assert engine.fetch(engine.submit(lambda n: n, number, python=python)) == [number]
+            assert engine.fetch(engine.submit(lambda n: n, number, python=python)) == number
         if python:
-            assert engine.fetch(engine.submit(dies_once, python=True)) == [None]
+            assert engine.fetch(engine.submit(dies_once, python=True)) is None
     assert "no events today" in caplog.text
 
 
@@ -247,12 +242,12 @@ def test_a_reply_that_cannot_be_read_is_not_taken_for_the_next_one(monkeypatch):
         raise OSError("bad luck")
 
     with Embedded(processes=1) as engine:
-        assert engine.fetch(engine.submit(lambda: "first", python=True)) == ["first"]
+        assert engine.fetch(engine.submit(lambda: "first", python=True)) == "first"
         monkeypatch.setattr(wire, "receive", fails_halfway)
         with pytest.raises(TaskError, match="bad luck"):
             engine.fetch(engine.submit(lambda: "second", python=True))
         monkeypatch.setattr(wire, "receive", real)
-        assert engine.fetch(engine.submit(lambda: "third", python=True)) == ["third"]
+        assert engine.fetch(engine.submit(lambda: "third", python=True)) == "third"
 
 
 def test_a_task_that_cannot_be_launched_is_an_error_and_no_hang(engine, monkeypatch):
@@ -260,7 +255,7 @@ def test_a_task_that_cannot_be_launched_is_an_error_and_no_hang(engine, monkeypa
         raise RuntimeError("no room")
 
     monkeypatch.setattr(engine, "_launch", refuse)
-    ref = one(engine.submit(lambda: 1))
+    ref = engine.submit(lambda: 1)
     with pytest.raises(TaskError, match="no room"):
         engine.fetch(ref)
 
@@ -274,7 +269,7 @@ def test_a_process_that_a_task_forks_never_answers_for_it(python, tmp_path):
         return number
 
     with Embedded(threads=1, processes=1) as engine:
-        refs = [one(engine.submit(fork_once, number, python=python)) for number in range(6)]
+        refs = [engine.submit(fork_once, number, python=python) for number in range(6)]
         assert engine.fetch(refs) == list(range(6))
     forked = [int(path.name) for path in tmp_path.iterdir()]
     forked = [
@@ -288,10 +283,10 @@ def test_a_native_task_that_waits_for_another_is_an_error_and_no_hang(num_thread
     with Embedded(threads=num_threads) as engine:
 
         def nested():
-            return engine.fetch(one(engine.submit(lambda: 1)))
+            return engine.fetch(engine.submit(lambda: 1))
 
         with pytest.raises(TaskError, match="a task may not wait for outputs"):
             engine.fetch(engine.submit(nested))
         with Embedded(threads=1) as other:
-            ref = one(engine.submit(lambda: other.fetch(one(other.submit(lambda: 2)))))
+            ref = engine.submit(lambda: other.fetch(other.submit(lambda: 2)))
             assert engine.fetch(ref) == 2

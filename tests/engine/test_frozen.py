@@ -77,7 +77,7 @@ def test_a_buffer_that_a_task_fills_again_does_not_change_its_output():
         return buffer[:500], buffer.reshape(10, 100)
 
     with Embedded(threads=1) as engine:
-        refs = [engine.submit(fill, number)[0] for number in range(3)]
+        refs = [engine.submit(fill, number) for number in range(3)]
         refs += engine.submit(two, num_outputs=2)
         values = engine.fetch(refs)
         buffer[:] = 9
@@ -90,6 +90,6 @@ def test_a_task_cannot_change_its_input():
 
     with Embedded(threads=1) as engine:
         for make in (lambda: np.zeros(1000), lambda: np.frombuffer(pa.py_buffer(bytes(8000)))):
-            [ref] = engine.submit(make)
+            ref = engine.submit(make)
             with pytest.raises(Exception, match="cannot set WRITEABLE"):
                 engine.fetch(engine.submit(change, ref))

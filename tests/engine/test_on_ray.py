@@ -20,11 +20,6 @@ def engine(ray_cluster, recorder):
         yield engine
 
 
-def one(refs):
-    [ref] = refs
-    return ref
-
-
 def place():
     import ray
 
@@ -51,13 +46,13 @@ def placed_on(engine, machine):
 
 def test_near_runs_where_the_input_lies(engine, extra_machine):
     data = placed_on(engine, extra_machine.node_id)
-    places = {engine.fetch(one(engine.submit(place, near=data))) for _ in range(5)}
+    places = {engine.fetch(engine.submit(place, near=data)) for _ in range(5)}
     assert places == {extra_machine.node_id}
 
 
 def test_data_that_is_brought_is_dealt_to_machines_in_turn(engine):
     data = np.ones(BIG)
-    places = [engine.fetch(one(engine.submit(lambda _: place(), data))) for _ in range(6)]
+    places = [engine.fetch(engine.submit(lambda _: place(), data)) for _ in range(6)]
     assert places[:3] == places[3:]
     assert len(set(places)) == 3
 
@@ -65,7 +60,7 @@ def test_data_that_is_brought_is_dealt_to_machines_in_turn(engine):
 def test_near_is_a_soft_wish(engine, ray_cluster, extra_machine):
     data = placed_on(engine, extra_machine.node_id)
     ray_cluster.remove_node(extra_machine, allow_graceful=False)
-    assert engine.fetch(one(engine.submit(place, near=data))) != extra_machine.node_id
+    assert engine.fetch(engine.submit(place, near=data)) != extra_machine.node_id
 
 
 def test_a_machine_that_goes_without_grace_costs_what_lay_on_it(
@@ -73,17 +68,17 @@ def test_a_machine_that_goes_without_grace_costs_what_lay_on_it(
 ):
     """lost -> after -> end, kept -> end: only what lay on the machine is computed again."""
     home = placed_on(engine, ray_cluster.head_node.node_id)
-    kept = one(engine.submit(lambda: np.full(BIG, 2.0), near=home, name="kept"))
+    kept = engine.submit(lambda: np.full(BIG, 2.0), near=home, name="kept")
     engine.wait([kept])
     seed = placed_on(engine, extra_machine.node_id)
-    lost = one(engine.submit(lambda x: x * 3, seed, near=seed, name="lost"))
-    after = one(engine.submit(lambda x: x + 1, lost, near=seed, name="after"))
+    lost = engine.submit(lambda x: x * 3, seed, near=seed, name="lost")
+    after = engine.submit(lambda x: x + 1, lost, near=seed, name="after")
     engine.wait([after])  # not fetched: that would leave a copy with the driver
     engine.release(seed)
     assert {engine._places[ref.id] for ref in (lost, after)} == {extra_machine.node_id}
     assert engine._places[kept.id] != extra_machine.node_id
     ray_cluster.remove_node(extra_machine, allow_graceful=False)
-    end = one(engine.submit(lambda x, y: x + y, after, kept, name="end"))
+    end = engine.submit(lambda x, y: x + y, after, kept, name="end")
     np.testing.assert_array_equal(engine.fetch(end), np.full(BIG, 6.0))
     assert recorder.again() == ["after", "lost", "seed"]
     engine.close()
@@ -106,7 +101,7 @@ def test_a_task_that_was_running_on_a_machine_that_goes_runs_elsewhere(
         return mark.name
 
     extra_machine_id = extra_machine.node_id
-    ref = one(engine.submit(work, seed, near=seed, name="work"))
+    ref = engine.submit(work, seed, near=seed, name="work")
     while not (tmp_path / extra_machine_id).exists():
         engine.wait([ref], timeout_s=0.05)
     ray_cluster.remove_node(extra_machine, allow_graceful=False)
@@ -130,8 +125,8 @@ def test_two_engines_share_a_connection(engine, ray_cluster):
     from talka.engine import OnRay
 
     with OnRay(ray_cluster.address) as second:
-        assert second.fetch(one(second.submit(lambda: 1))) == 1
-    assert engine.fetch(one(engine.submit(lambda: 2))) == 2
+        assert second.fetch(second.submit(lambda: 1)) == 1
+    assert engine.fetch(engine.submit(lambda: 2)) == 2
 
 
 def test_a_second_cluster_in_one_process_is_refused(engine):
@@ -144,7 +139,7 @@ def test_a_second_cluster_in_one_process_is_refused(engine):
 
 def test_a_large_function_is_shipped_once(engine):
     weights = np.ones(50_000)
-    refs = [one(engine.submit(lambda i: float(weights[i]), i)) for i in range(5)]
+    refs = [engine.submit(lambda i: float(weights[i]), i) for i in range(5)]
     assert engine.fetch(refs) == [1.0] * 5
     assert len(engine._functions) == 1
 

@@ -138,7 +138,7 @@ def test_a_full_disk_is_an_error_and_what_was_stored_is_still_there(small_disk, 
     with Embedded(memory_bytes=3 * MB, spill_dir=small_disk) as engine:
         refs, error = [], None
         for number in range(12):
-            [ref] = engine.submit(block, number, python=python)
+            ref = engine.submit(block, number, python=python)
             engine.wait([ref])
             try:
                 engine.fetch(ref)
@@ -176,7 +176,9 @@ def test_the_memory_budget_holds(tmp_path, python):
         before = held_bytes()
         refs, most = [], 0
         for number in range(30):
-            refs += engine.submit(lambda n: np.full(size // 8, float(n)), number, python=python)
+            refs.append(
+                engine.submit(lambda n: np.full(size // 8, float(n)), number, python=python)
+            )
             engine.wait(refs[-1:])
             most = max(most, held_bytes() - before)
             assert engine.stored_bytes <= budget

@@ -10,6 +10,7 @@ class Ref:
     """One output of a task, whether it is there yet or not."""
 
     __slots__ = ("engine", "id")
+    __iter__ = None  # `[ref] = engine.submit(...)` fails at once
 
     def __init__(self, output_id: OutputId, engine: int) -> None:
         self.id = output_id
@@ -29,20 +30,45 @@ class Engine(Protocol):
     Outputs are Arrow, numpy or plain values, and immutable.
     """
 
+    @overload
     def submit(
         self,
         function: Callable[..., Any],
         *inputs: Any,
-        num_outputs: int = 1,
+        num_outputs: None = None,
         python: bool = False,
         near: Ref | None = None,
         name: str | None = None,
         retries: Retries = DEFAULT_RETRIES,
-    ) -> list[Ref]:
-        """Run `function(*inputs)` as soon as those inputs that are a `Ref` are there.
+    ) -> Ref: ...
+    @overload
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *inputs: Any,
+        num_outputs: int,
+        python: bool = False,
+        near: Ref | None = None,
+        name: str | None = None,
+        retries: Retries = DEFAULT_RETRIES,
+    ) -> tuple[Ref, ...]: ...
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *inputs: Any,
+        num_outputs: int | None = None,
+        python: bool = False,
+        near: Ref | None = None,
+        name: str | None = None,
+        retries: Retries = DEFAULT_RETRIES,
+    ) -> Ref | tuple[Ref, ...]:
+        """Run `function(*inputs)` once all inputs that are a `Ref` are available.
+
+        Returns the `Ref` of its output at once, without waiting for the task.
 
         num_outputs
-            With more than one, the function returns that many values as a tuple or list.
+            If given, the function has this many outputs, and a tuple of `Ref`s is returned. With
+            more than one, the function returns them as a tuple or list.
         python
             The function holds the interpreter's lock for long: run it in a worker process, where
             it is sent by cloudpickle. Otherwise it runs in a thread and may be anything.

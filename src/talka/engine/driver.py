@@ -125,18 +125,43 @@ class Driver(ABC):
 
     # What callers use: see `Engine` in base.py.
 
+    @overload
     def submit(
         self,
         function: Callable[..., Any],
         *inputs: Any,
-        num_outputs: int = 1,
+        num_outputs: None = None,
         python: bool = False,
         near: Ref | None = None,
         name: str | None = None,
         retries: Retries = DEFAULT_RETRIES,
-    ) -> list[Ref]:
-        if num_outputs < 1:
+    ) -> Ref: ...
+    @overload
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *inputs: Any,
+        num_outputs: int,
+        python: bool = False,
+        near: Ref | None = None,
+        name: str | None = None,
+        retries: Retries = DEFAULT_RETRIES,
+    ) -> tuple[Ref, ...]: ...
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *inputs: Any,
+        num_outputs: int | None = None,
+        python: bool = False,
+        near: Ref | None = None,
+        name: str | None = None,
+        retries: Retries = DEFAULT_RETRIES,
+    ) -> Ref | tuple[Ref, ...]:
+        count = 1 if num_outputs is None else num_outputs
+        if count < 1:
             raise InvalidValueError("num_outputs", num_outputs, "a whole number of at least 1")
+        if not callable(function):
+            raise InvalidValueError("function", function, "something that can be called")
         task = Task(function, inputs)
         task.name = name or name_of(function)
         task.python = python
@@ -148,13 +173,14 @@ class Driver(ABC):
                 self._check_known((near,))
                 task.near = near.id
             first = self._next_output
-            self._next_output += num_outputs
-            task.outputs = tuple(map(OutputId, range(first, first + num_outputs)))
+            self._next_output += count
+            task.outputs = tuple(map(OutputId, range(first, first + count)))
             task.id = TaskId(self._next_task)
             self._next_task += 1
             self._tasks[task.id] = task
             self._apply(self._lineage.submitted(task.id, needed, task.outputs, retries))
-        return [Ref(output, self._engine_id) for output in task.outputs]
+        refs = tuple(Ref(output, self._engine_id) for output in task.outputs)
+        return refs[0] if num_outputs is None else refs
 
     def wait(
         self, refs: Sequence[Ref], *, timeout_s: float | None = None

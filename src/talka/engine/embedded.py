@@ -50,8 +50,8 @@ class Embedded(Driver):
         Where to say what happens.
 
     >>> with Embedded() as engine:
-    ...     [number] = engine.submit(lambda: 20)
-    ...     [double] = engine.submit(lambda x: 2 * x, number)
+    ...     number = engine.submit(lambda: 20)
+    ...     double = engine.submit(lambda x: 2 * x, number)
     ...     engine.fetch(double)
     40
     """

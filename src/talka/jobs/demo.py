@@ -111,7 +111,7 @@ class Demo:
     def _collect(self, engine: Engine, corpus: Path, phase: Phase) -> None:
         """Text of all files, read by worker processes, written in order."""
         shares = in_shares(self._files, NUM_SHARES)
-        texts = [engine.submit(documentation_in, share, python=True)[0] for share in shares]
+        texts = [engine.submit(documentation_in, share, python=True) for share in shares]
         sent_bytes = 0
         with corpus.open("wb") as file:
             for ref in texts:
