@@ -15,8 +15,8 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["compress", "engine"],
     ["network"],
     ["events"],
-    ["inputs"],
-    ["errors", "units", "files", "machine", "compiled", "guard"],
+    ["inputs", "extras"],
+    ["errors", "units", "files", "machine", "compiled", "guard", "renaming"],
 ]
 DEPTH = {unit: depth for depth, row in enumerate(LAYERS) for unit in row}
 MAY_IMPORT = {("units", "errors")}  # a bad size is an error

@@ -1,5 +1,10 @@
 """Make gradients smaller before they travel. Pure functions of tensors: no ranks, no sockets."""
 
+# ruff: noqa: E402  # the check comes first: its error explains what to install
+from talka.extras import require
+
+require("torch", by="talka.compress")
+
 from talka.compress.base import Additive, Compressor, Sectioned
 from talka.compress.feedback import ErrorFeedback
 from talka.compress.layout import Layout, Piece, cut, layout_of

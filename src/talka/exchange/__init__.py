@@ -1,5 +1,10 @@
 """Who says it to whom: averages of vectors among workers, compressed or not, the same bits for all."""
 
+# ruff: noqa: E402  # the check comes first: its error explains what to install
+from talka.extras import require
+
+require("torch", by="talka.exchange")
+
 from talka.exchange.base import CompressedExchange, Exchange
 from talka.exchange.choose import Choice, choices, choose
 from talka.exchange.meter import Meter

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from talka.compress import Layout, compressor
+from talka import compress
+from talka.compress import Layout
 from talka.compress.layout import nameless
 from talka.errors import SpecError
 from talka.exchange.low_rank import LowRank
 from talka.exchange.registry import COMPRESSED, cuts_again, powersgd_rank
 from talka.network import Cost, Network
+from talka.renaming import renamed
 
 STEPS_WITH_SAMPLE = 10
 """After so many, what adapts to its values has done so."""
@@ -32,8 +34,9 @@ class Choice:
         return self.cost.reason
 
 
+@renamed(spec="compressor")
 def choices(
-    spec: str,
+    compressor: str,
     num_values: int,
     network: Network,
     *,
@@ -48,13 +51,15 @@ def choices(
     to come, sizes are those of its payloads; else those of gaussian values.
     """
     layout = nameless(num_values) if layout is None else layout
-    factor_rank = powersgd_rank(spec)
+    factor_rank = powersgd_rank(compressor)
     if factor_rank is not None:
         cost = LowRank.cost(network, layout, factor_rank)
         return [
-            Choice(spec, LowRank.name, cost, 4.0 * sum(LowRank.num_floats(layout, factor_rank)))
+            Choice(
+                compressor, LowRank.name, cost, 4.0 * sum(LowRank.num_floats(layout, factor_rank))
+            )
         ]
-    chosen = compressor(spec)
+    chosen = compress.compressor(compressor)
     if sample is not None:
         for _ in range(STEPS_WITH_SAMPLE):
             chosen.encode(sample, layout)
@@ -67,16 +72,19 @@ def choices(
         payload_bytes = kind.payload_bytes(chosen, layout, network.num_workers)
         cost = kind.cost(network, payload_bytes, 4.0 * num_values)
         again = cuts_again(chosen, name, network.num_workers)
-        found.append(Choice(spec, name, cost, payload_bytes, again))
+        found.append(Choice(compressor, name, cost, payload_bytes, again))
     return sorted(found, key=_preference)
 
 
-def choose(spec: str, num_values: int, network: Network, *, layout: Layout | None = None) -> Choice:
-    """The cheapest exchange for a vector of so many values that does not cut it twice.
+@renamed(spec="compressor")
+def choose(
+    compressor: str, num_values: int, network: Network, *, layout: Layout | None = None
+) -> Choice:
+    """Return the cheapest exchange for a vector of `num_values` that does not cut it twice.
 
     Ties go to the one that is listed first in EXCHANGES.
     """
-    return choices(spec, num_values, network, layout=layout)[0]
+    return choices(compressor, num_values, network, layout=layout)[0]
 
 
 def _preference(one: Choice) -> tuple[bool, float, float]:

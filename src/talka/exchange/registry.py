@@ -7,7 +7,8 @@ is gathered from a few workers; another way is named: `open_exchange("topk:0.01+
 
 import torch.distributed as dist
 
-from talka.compress import Additive, ErrorFeedback, compressor
+from talka import compress
+from talka.compress import Additive, ErrorFeedback
 from talka.compress.base import NonFinite
 from talka.compress.randomk import RandomK
 from talka.compress.significance import Significance
@@ -24,6 +25,7 @@ from talka.exchange.master import Master
 from talka.exchange.ring import Ring
 from talka.exchange.tree import Tree
 from talka.exchange.two_phase import TwoPhase
+from talka.renaming import renamed
 
 COMPRESSED: dict[str, type[CompressedExchange]] = {
     one.name: one
@@ -34,8 +36,9 @@ MAX_GATHERED = 8
 EXCHANGES: dict[str, type[Exchange]] = {**COMPRESSED, LowRank.name: LowRank}
 
 
+@renamed(spec="compressor")
 def open_exchange(
-    spec: str,
+    compressor: str,
     name: str | None = None,
     *,
     group: dist.ProcessGroup | None = None,
@@ -44,21 +47,25 @@ def open_exchange(
     whole_below: int = 0,
     momentum: float = 0.0,
 ) -> Exchange:
-    """The exchange that a short form names. All workers of the group have to call it together.
+    """Open the exchange for a compressor such as `onebit+ef`; all workers of the group call it.
 
     With `momentum`, what is averaged is each worker's momentum: see `talka.exchange.momentum`.
     """
-    factor_rank = powersgd_rank(spec)
+    factor_rank = powersgd_rank(compressor)
     if factor_rank is not None:
         if name not in (None, LowRank.name):
-            raise SpecError(spec, f"is an exchange of its own, not one by {name}", "no other name")
+            problem = f"is an exchange of its own, not one by {name}"
+            raise SpecError(compressor, problem, "no other name")
         return LowRank(factor_rank, group=group, momentum=momentum, nonfinite=nonfinite)
-    chosen = compressor(spec, seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+    chosen = compress.compressor(
+        compressor, seed=seed, nonfinite=nonfinite, whole_below=whole_below
+    )
     if name is None:
         name = default_name(chosen, dist.get_world_size(group))
     if name not in COMPRESSED:
         if name == LowRank.name:
-            raise SpecError(spec, "does not go by low-rank", "powersgd:R there, such as powersgd:4")
+            allowed = "powersgd:R there, such as powersgd:4"
+            raise SpecError(compressor, "does not go by low-rank", allowed)
         raise UnknownNameError("exchange", name, tuple(EXCHANGES))
     return COMPRESSED[name](chosen, group=group, momentum=momentum)
 

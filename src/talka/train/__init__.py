@@ -26,4 +26,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    from talka.extras import require
+
+    require("torch", by=f"talka.train.{name}")
     return getattr(importlib.import_module(_HOMES[name]), name)

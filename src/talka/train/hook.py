@@ -21,6 +21,7 @@ from talka.compress.base import NonFinite
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
 from talka.network import Network
+from talka.renaming import renamed
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
 from talka.train.optimizers import check_momentum, warn_of_adam
@@ -37,10 +38,11 @@ half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases are be
 class Hook:
     """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks."""
 
+    @renamed(spec="compressor")
     def __init__(
         self,
         model: nn.Module,
-        spec: str,
+        compressor: str,
         exchange: str | None = None,
         optimizer: Optimizer | None = None,
         *,
@@ -62,7 +64,7 @@ class Hook:
         self._optimizer = optimizer
         self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
         self._layouts: dict[tuple[int, ...], Layout] = {}
-        self._spec, self._name = spec, exchange
+        self._spec, self._name = compressor, exchange
         self._exchange: Exchange | None = None
         self._warm_up: Exchange | None = None
         self._journal = Journal(
@@ -71,8 +73,8 @@ class Hook:
         self._step_began, self._num_steps = False, 0
         self._unused: UnusedParameters | None = None
         if optimizer is not None:
-            check_momentum(optimizer, spec, momentum)
-            warn_of_adam(optimizer, spec)
+            check_momentum(optimizer, compressor, momentum)
+            warn_of_adam(optimizer, compressor)
         if isinstance(optimizer, FrozenAdam):
             optimizer.attached = True
 
@@ -106,17 +108,19 @@ class Hook:
                 start = stop
         return tuple(pieces)
 
-    def swap(self, spec: str, exchange: str | None = None) -> None:
-        """Say it in another way from the next step on. All workers have to call it between steps.
+    @renamed(spec="compressor")
+    def swap(self, compressor: str, exchange: str | None = None) -> None:
+        """Switch to another compressor or exchange, starting with the next step.
 
-        Residuals go along if both ways keep them; what is left of them else is lost.
+        All workers must call this between steps. Residuals are carried over if both keep them;
+        otherwise they are discarded.
         """
         before = self.exchange
         kept = ("/residual/", "/momentum/")
         state = {
             key: value for key, value in before.state().items() if any(kind in key for kind in kept)
         }
-        self._open(spec, exchange)
+        self._open(compressor, exchange)
         self.exchange.load_state(state)
         before.close()
 
@@ -235,9 +239,10 @@ def exchange_hook(state: Hook, bucket: GradBucket) -> Future[Tensor]:
     return state.average(bucket)
 
 
+@renamed(spec="compressor")
 def attach(
     ddp: DistributedDataParallel,
-    spec: str,
+    compressor: str,
     exchange: str | None = None,
     optimizer: Optimizer | None = None,
     *,
@@ -247,18 +252,18 @@ def attach(
     whole_below: int = WHOLE_BELOW,
     momentum: float = 0.0,
 ) -> Hook:
-    """Exchange the gradients of a DDP model as `spec` says, from the next backward pass on.
+    """Exchange the gradients of a DDP model with `compressor`, from the next backward pass on.
 
     With `optimizer`, residuals follow the learning rate. With `network` (see `talka probe`), the
     cheapest exchange is chosen unless one is named. With `run_dir` or TALKA_RUN_DIR, every step is
     written as an event.
 
     With `momentum`, each worker adds momentum to its own gradients before they are compressed; the
-    optimizer then has to be plain SGD without any. Sparse specs need it to keep their accuracy.
+    optimizer then has to be plain SGD without any. Sparse compressors need it to keep their accuracy.
     """
     hook = Hook(
         ddp.module,
-        spec,
+        compressor,
         exchange,
         optimizer,
         network=network,
@@ -268,7 +273,7 @@ def attach(
         whole_below=whole_below,
         momentum=momentum,
     )
-    hook.exchange  # noqa: B018  # opened now: a wrong spec should not wait for the first step
+    hook.exchange  # noqa: B018  # opened now: a wrong name should not wait for the first step
     hook.watch(ddp)
     ddp.register_comm_hook(hook, exchange_hook)
     return hook
