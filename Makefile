@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 # Two test processes; tests/groups.py says which tests stay together, and in which order.
 SIDE_BY_SIDE := --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations 10
-INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt --editable
+INSTALL := $(BIN)/pip install --constraint constraints.txt --editable
 
 demo: .venv/.installed
 	$(BIN)/talka demo
@@ -45,11 +45,13 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) .
+	@echo "Installing talka and what it needs into .venv; about a minute on the first run."
+	$(INSTALL) ".[train]"
 	touch $@
 
 .venv/.installed-dev: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) ".[cluster,dev]"
+	@echo "Installing talka and what its tests need into .venv; about a minute on the first run."
+	$(INSTALL) ".[all,dev]"
 	touch $@ .venv/.installed
 
 # Peers of benchmarks; without them a table says "not installed".

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from talka.engine.base import Engine, Ref
 from talka.engine.lineage import Retries
-from talka.errors import ClusterError
 
 if TYPE_CHECKING:
     from talka.engine.embedded import Embedded
@@ -22,10 +21,8 @@ def __getattr__(name: str) -> Any:
 
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(f"talka.engine.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        advice = "Install it with `pip install talka[cluster]`."
-        raise ClusterError("this machine", "it is not installed", advice) from None
+    if name == "OnRay":
+        from talka.extras import require
+
+        require("ray", by="OnRay")
+    return getattr(importlib.import_module(f"talka.engine.{_HOMES[name]}"), name)

@@ -26,6 +26,7 @@ from talka.engine.processes import WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
 from talka.events import EVENTS, Stream
+from talka.extras import require
 from talka.machine import num_cores
 
 # After the first sign of failure: others may still tell that they died first.
@@ -78,6 +79,7 @@ def local_gang(
 ) -> list[Any]:
     """Run a gang as processes on loopback, or as the part of a torchrun job that we are."""
     check_size(size)
+    require("torch", by="a gang")
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         from talka.engine.torchrun import existing_gang
 

@@ -155,3 +155,23 @@ class LabError(TalkaError):
 
     def __str__(self) -> str:
         return f"the lab cannot go on: {self.problem}. {self.advice}"
+
+
+class MissingPackageError(TalkaError, ImportError):
+    """Something needs a package that the core of talka does not install.
+
+    >>> print(MissingPackageError("torch", "train", "talka.compress"))
+    talka.compress needs torch, which is not installed. Install talka with the extra `train`: \
+`pip install --constraint constraints.txt '.[train]'` in its source folder.
+    """
+
+    def __init__(self, package: str, extra: str, by: str) -> None:
+        super().__init__(package, extra, by)
+        self.package, self.extra, self.by = package, extra, by
+
+    def __str__(self) -> str:
+        return (
+            f"{self.by} needs {self.package}, which is not installed. Install talka with the extra "
+            f"`{self.extra}`: `pip install --constraint constraints.txt '.[{self.extra}]'` in its "
+            "source folder."
+        )

@@ -172,7 +172,7 @@ class Graph(Methods):
         self,
         values: NDArray[Any] | Mapping[str, NDArray[Any]],
         valid: NDArray[np.bool_] | None = None,
-    ) -> Any:
+    ) -> "pa.Table":
         """An Arrow table with the column `vertex`, ascending, and what each vertex has.
 
         Parameters

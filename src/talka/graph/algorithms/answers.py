@@ -46,12 +46,12 @@ def by_rank(graph: "Graph") -> "Graph":
 
 def ids_at(
     graph: "Graph", ranks: NDArray[np.uint32], valid: NDArray[np.bool_] | None = None
-) -> Any:
+) -> "pa.Table":
     """The ids that have these ranks, in the order of a table; `ranks` are by number."""
     missing = None if valid is None else ~valid[graph.ids.numbers]
     return graph.ids.as_arrow().take(pa.array(ranks[graph.ids.numbers], mask=missing))
 
 
-def table_of_ids(graph: "Graph", ranks: NDArray[np.uint32]) -> Any:
+def table_of_ids(graph: "Graph", ranks: NDArray[np.uint32]) -> "pa.Table":
     """A table whose values are vertices."""
     return pa.table({"vertex": graph.ids.as_arrow(), "value": ids_at(graph, ranks)})

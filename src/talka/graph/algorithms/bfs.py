@@ -6,7 +6,7 @@ Patterson, SC 2012).
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from talka.graph.program import EdgeProgram
 from talka.graph.running import RunOptions, run_program
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 _FAR = 2**31 - 1
@@ -27,7 +29,7 @@ def bfs(
     *,
     with_parents: bool = False,
     options: RunOptions | None = None,
-) -> Any:
+) -> "pa.Table":
     """Edges on a shortest path from the nearest source; NULL where there is no path."""
     options = to_the_end(graph, options)
     start = np.full(graph.num_vertices, _FAR, np.int32)

@@ -4,7 +4,7 @@ LDBC's rule (LCC): neighbours are those of either direction, and an edge between
 once for each direction it has.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from talka.graph.step import Step
 from talka.graph.vertex_program import VertexProgram
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
-def clustering(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+def clustering(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
     """The coefficient of each vertex, from 0 to 1; 0 where there are fewer than two neighbours."""
     options = options or RunOptions()
     if options.num_partitions == 1:

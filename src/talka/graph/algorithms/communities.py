@@ -4,7 +4,7 @@ LDBC's rule (CDLP): labels are ids at first, all vertices change at once, ties g
 label. Both directions of a directed graph count, so two edges there and back are two votes.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from talka.graph.step import Step
 from talka.graph.vertex_program import VertexProgram
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
 def communities(
     graph: "Graph", num_supersteps: int = 10, *, options: RunOptions | None = None
-) -> Any:
+) -> "pa.Table":
     """The id that each vertex has as its label in the end."""
     if num_supersteps < 0:
         raise InvalidValueError("num_supersteps", num_supersteps, "0 or more")

@@ -5,7 +5,7 @@ edges first; then a tree is a single thing that learns of smaller labels and pas
 nothing travels but changes: at most one label for each mirror.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ from talka.graph.step import Step
 from talka.graph.vertex_program import VertexProgram
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
-def components(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+def components(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
     """The smallest id in the weakly connected component of each vertex."""
     options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.undirected()

@@ -19,10 +19,12 @@ from talka.graph.vertex_program import VertexProgram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
-def cores(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+def cores(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
     """The core number of each vertex; directions, copies of an edge and loops do not count."""
     options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.simple()

@@ -8,6 +8,8 @@ from talka.graph.algorithms.restart import Sources
 from talka.graph.running import RunOptions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
@@ -18,7 +20,7 @@ class Methods:
 
     def bfs(
         self, source: Vertices, *, with_parents: bool = False, options: RunOptions | None = None
-    ) -> Any:
+    ) -> "pa.Table":
         """Edges on a shortest path from the nearest source; NULL where there is no path.
 
         `with_parents` adds a column `parent`: the vertex before on such a path, of several the one
@@ -28,7 +30,7 @@ class Methods:
             cast("Graph", self), source, with_parents=with_parents, options=options
         )
 
-    def sssp(self, source: Vertices, *, options: RunOptions | None = None) -> Any:
+    def sssp(self, source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
         """The smallest sum of weights on a path from the nearest source; NULL where there is none."""
         return algorithms.sssp(cast("Graph", self), source, options=options)
 
@@ -40,7 +42,7 @@ class Methods:
         tolerance: float | None = None,
         sources: Sources | None = None,
         options: RunOptions | None = None,
-    ) -> Any:
+    ) -> "pa.Table":
         """The share of time at each vertex of a walker who follows edges at random.
 
         20 supersteps, or until the changes of one add up to less than `tolerance` (at most 100).
@@ -55,23 +57,25 @@ class Methods:
             options=options,
         )
 
-    def components(self, *, options: RunOptions | None = None) -> Any:
+    def components(self, *, options: RunOptions | None = None) -> "pa.Table":
         """The smallest id in the weakly connected component of each vertex."""
         return algorithms.components(cast("Graph", self), options=options)
 
-    def strong_components(self, *, options: RunOptions | None = None) -> Any:
+    def strong_components(self, *, options: RunOptions | None = None) -> "pa.Table":
         """The smallest id in the strongly connected component of each vertex."""
         return algorithms.strong_components(cast("Graph", self), options=options)
 
-    def communities(self, num_supersteps: int = 10, *, options: RunOptions | None = None) -> Any:
+    def communities(
+        self, num_supersteps: int = 10, *, options: RunOptions | None = None
+    ) -> "pa.Table":
         """Labels, which are ids, after so many supersteps of label propagation by LDBC's rule."""
         return algorithms.communities(cast("Graph", self), num_supersteps, options=options)
 
-    def clustering(self, *, options: RunOptions | None = None) -> Any:
+    def clustering(self, *, options: RunOptions | None = None) -> "pa.Table":
         """Local clustering coefficients by LDBC's rule."""
         return algorithms.clustering(cast("Graph", self), options=options)
 
-    def triangles(self, *, options: RunOptions | None = None) -> Any:
+    def triangles(self, *, options: RunOptions | None = None) -> "pa.Table":
         """How many triangles each vertex is part of."""
         return algorithms.triangles(cast("Graph", self), options=options)
 
@@ -79,7 +83,7 @@ class Methods:
         """How many triangles there are."""
         return algorithms.num_triangles(cast("Graph", self), options=options)
 
-    def cores(self, *, options: RunOptions | None = None) -> Any:
+    def cores(self, *, options: RunOptions | None = None) -> "pa.Table":
         """The core number of each vertex."""
         return algorithms.cores(cast("Graph", self), options=options)
 

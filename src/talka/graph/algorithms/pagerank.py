@@ -3,7 +3,7 @@
 A walker without an edge to follow jumps. Jumps go anywhere, or, personalised, to the sources.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from talka.errors import InvalidValueError
 from talka.graph.algorithms.restart import Sources, restart_shares
@@ -11,6 +11,8 @@ from talka.graph.program import Aggregate, EdgeProgram
 from talka.graph.running import RunOptions, run_program
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
@@ -22,7 +24,7 @@ def pagerank(
     tolerance: float | None = None,
     sources: Sources | None = None,
     options: RunOptions | None = None,
-) -> Any:
+) -> "pa.Table":
     """The share of time at each vertex, which add up to 1. Weights of edges do not count.
 
     `damping` is how often an edge is followed. Takes 20 supersteps, or, until their changes add up

@@ -4,7 +4,7 @@ Partitions go on alone until they have no more to tell themselves: the order of 
 change a smallest sum.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from talka.graph.program import EdgeProgram
 from talka.graph.running import RunOptions, run_program
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
-def sssp(graph: "Graph", source: Vertices, *, options: RunOptions | None = None) -> Any:
+def sssp(graph: "Graph", source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
     """The smallest sum of weights on a path from the nearest source; NULL where there is no path.
 
     Edges without weights count 1 each.

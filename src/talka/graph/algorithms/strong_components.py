@@ -9,7 +9,7 @@ so the giant component is found in the first round.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ from talka.graph.program import EdgeProgram
 from talka.graph.running import RunOptions, run_program
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
-def strong_components(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+def strong_components(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
     """The smallest id in the strongly connected component of each vertex."""
     # Each run is short, and the next one depends on it: there is nothing to resume from.
     options = replace(to_the_end(graph, options), checkpoint_dir=None, resume=False)

@@ -1,6 +1,6 @@
 """Triangles at each vertex, and in all."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from talka.graph.step import Step
 from talka.graph.vertex_program import VertexProgram
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from talka.graph.graph import Graph
 
 
-def triangles(graph: "Graph", *, options: RunOptions | None = None) -> Any:
+def triangles(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
     """How many triangles each vertex is part of; directions, copies and loops do not count."""
     return graph.table(_counted(graph, options).values)
 
