@@ -3,11 +3,8 @@
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import re
-import secrets
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +21,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary name in the same folder and a lock; the next write to `path` removes files with such
     a name whose writer is dead.
 
+    >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "result.json"
     >>> with whole_file(target) as beside:
     ...     _ = beside.write_text("{}")
@@ -55,6 +53,8 @@ def write_whole(path: Path, text: str) -> None:
 
 def unnamed_file(folder: Path) -> int:
     """Descriptor of a new file without a name: it is gone with its last descriptor or mapping."""
+    import tempfile  # here: it takes long to import, and most commands make no file
+
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         return os.dup(file.fileno())
 
@@ -111,11 +111,13 @@ def _path_of(handle: int) -> Path:
 
 
 def _temporary_name(path: Path) -> Path:
-    return path.with_name(f"{_temporary_prefix(path)}{secrets.token_hex(4)}")
+    return path.with_name(f"{_temporary_prefix(path)}{os.urandom(4).hex()}")
 
 
 def _temporary_prefix(path: Path) -> str:
     """The same for every writer of `path`, and short however long its name is."""
+    import hashlib
+
     return f".talka-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}-"
 
 

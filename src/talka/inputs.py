@@ -8,7 +8,6 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -82,6 +81,8 @@ def repeatable(
         return
     if str(path) != STDIN and _is_device(path):
         raise InputError(name_of(path), "is a device", "Give the name of a file, or a pipe.")
+    import tempfile
+
     folder = Path(tempfile.gettempdir())
     with contextlib.ExitStack() as stack:
         with _storing(path, folder):

@@ -1,9 +1,11 @@
 """Cores and memory that this process may use: of the machine, or of what confines it.
 
 A process can be confined by `taskset` and cpusets, and by control groups (version 1 or 2): its own
-group and all groups above it. The root of the file system is a parameter for tests.
+group and all groups above it. These limits are read once per process: jobs ask for them in every
+superstep. The root of the file system is a parameter for tests.
 """
 
+import functools
 import math
 import os
 import re
@@ -39,21 +41,28 @@ def available_memory_bytes(*, root: Path = _ROOT) -> int:
     return max(0, min(available))
 
 
-def _core_quotas(root: Path) -> Iterator[float]:
+@functools.cache
+def _core_quotas(root: Path) -> tuple[float, ...]:
+    quotas = []
     for group in _groups(root, "cpu"):
         quota, _, period = _text(group / "cpu.max").partition(" ")  # version 2: "max 100000"
         if not quota:
             quota = _text(group / "cpu.cfs_quota_us")  # version 1: -1 if there is no quota
             period = _text(group / "cpu.cfs_period_us")
         if quota.isdecimal() and period.isdecimal() and int(period):
-            yield int(quota) / int(period)
+            quotas.append(int(quota) / int(period))
+    return tuple(quotas)
 
 
-def _memory_limits(root: Path) -> Iterator[tuple[Path, int]]:
+@functools.cache
+def _memory_limits(root: Path) -> tuple[tuple[Path, int], ...]:
+    """Return groups that have a limit, with their bytes."""
+    limits = []
     for group in _groups(root, "memory"):
         limit = _text(group / "memory.max") or _text(group / "memory.limit_in_bytes")
         if limit.isdecimal():  # version 2 says "max" if there is none; version 1 a huge number
-            yield group, int(limit)
+            limits.append((group, int(limit)))
+    return tuple(limits)
 
 
 def _used_bytes(group: Path) -> int:

@@ -14,9 +14,10 @@ MAKERS = {
     "reversed": lambda: np.arange(1000.0)[::-1],
     "sliced": lambda: np.arange(1000.0)[100:900],
     "times": lambda: np.arange(1000).astype("datetime64[s]"),
-    "records": lambda: np.zeros(100, [("a", "i4"), ("b", "f8")]),
+    "records": lambda: np.zeros(1000, [("a", "i4"), ("b", "f8")]),
     "no axis in order": lambda: np.zeros((3, 4, 5)).transpose(1, 0, 2).copy(order="K"),
     "of a buffer": lambda: np.frombuffer(bytearray(80), np.int64),
+    "small": lambda: np.arange(10).reshape(2, 5).T,
     "empty": lambda: np.zeros(0),
 }
 

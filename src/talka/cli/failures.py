@@ -4,8 +4,6 @@ import codecs
 import io
 import os
 import sys
-import tempfile
-import traceback
 
 from talka.errors import TalkaError
 from talka.inputs import printable
@@ -57,6 +55,9 @@ def _is_path(name: object) -> bool:
 
 def _kept_traceback(error: BaseException) -> str:
     """Print the traceback if that is wanted, otherwise keep it in a file; say where it is."""
+    import tempfile
+    import traceback
+
     text = "".join(traceback.format_exception(error))
     if os.environ.get(TRACEBACK_VARIABLE):
         print(printable(text), end="", file=sys.stderr)

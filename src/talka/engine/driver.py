@@ -179,8 +179,9 @@ class Driver(ABC):
             self._next_task += 1
             self._tasks[task.id] = task
             self._apply(self._lineage.submitted(task.id, needed, task.outputs, retries))
-        refs = tuple(Ref(output, self._engine_id) for output in task.outputs)
-        return refs[0] if num_outputs is None else refs
+        if num_outputs is None:
+            return Ref(task.outputs[0], self._engine_id)
+        return tuple([Ref(output, self._engine_id) for output in task.outputs])
 
     def wait(
         self, refs: Sequence[Ref], *, timeout_s: float | None = None

@@ -31,6 +31,7 @@ PUSH_COST: Final = 4
 _MAX_LOCAL_ROUNDS: Final = 64
 _NO_WEIGHTS: Final = np.empty(0, np.float64)
 _ALL: Final = np.empty(0, np.uint8)  # instead of flags, where everybody speaks
+_SUPERSTEP: Final = 4  # place of the number of the superstep among the arguments of kernels
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,14 @@ class EdgeSuperstep:
         self.nothing = self.message_type.type(plan.nothing)
         self.num_own = len(part.own)
         self.report = Report()
-        self._arrays = arrays
-        self._env = self._env_of(context.superstep)
+        self._env: list[Any] = [
+            *arrays[:3],
+            np.int64(context.num_vertices),
+            np.int64(context.superstep),
+            *arrays[3:],
+            *plan.parameters,
+            *(float(context.aggregates.get(name, np.nan)) for name in plan.aggregates),
+        ]
 
     def begin(self) -> State:
         """Values before superstep 0."""
@@ -86,7 +93,9 @@ class EdgeSuperstep:
 
     def receive(self, values: NDArray[Any], mails: Sequence[NDArray[Any]]) -> State:
         """Combine what arrived, by order of partitions, and update."""
-        env = self._env_of(self.context.superstep - 1)
+        env = self._env.copy()
+        # `update` gets the superstep in which the messages were sent: the number that `message` saw.
+        env[_SUPERSTEP] = np.int64(self.context.superstep - 1)
         arrived = [opened(mail) for mail in mails]
         some = [(q, mail) for q, mail in enumerate(arrived) if isinstance(mail, Some)]
         if self.plan.has_frontier and all(isinstance(m, Some) or len(m) == 0 for m in arrived):
@@ -162,21 +171,6 @@ class EdgeSuperstep:
         return State(values, np.concatenate(frontiers) if state.frontier is not None else None)
 
     # What arrived.
-
-    def _env_of(self, superstep: int) -> list[Any]:
-        """Everything that kernels take beside their own arguments.
-
-        `update` gets the superstep in which the messages were sent: the number that `message` saw.
-        """
-        context, plan = self.context, self.plan
-        return [
-            *self._arrays[:3],
-            np.int64(context.num_vertices),
-            np.int64(superstep),
-            *self._arrays[3:],
-            *plan.parameters,
-            *(float(context.aggregates.get(name, np.nan)) for name in plan.aggregates),
-        ]
 
     def _updated(self, values: NDArray[Any], own: Some | NDArray[Any]) -> State:
         """After messages that were sent in this same superstep."""

@@ -9,7 +9,7 @@ import copy
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +19,11 @@ from talka.errors import ProgramError
 
 _MODULES = {math: "math", np: "np"}
 _IMPORTED = {getattr(math, name): f"math.{name}" for name in dir(math) if name[0] != "_"}
+
+_CONSTANTS = (bool, int, float, types.ModuleType, types.BuiltinFunctionType)
+_MAX_TEXTS = 1_000
+_texts: dict[Hashable, "Function"] = {}
+"""Texts of functions that were asked for before: algorithms make their programs in every call."""
 
 _RANDOM_MODULES = ("random", "secrets")
 _NO_RANDOMNESS = (
@@ -50,12 +55,31 @@ def function_text(function: Callable[..., Any], name: str) -> Function:
     function = getattr(function, "py_func", function)  # compiled by numba already: as it was
     if not isinstance(function, types.FunctionType):
         raise ProgramError(name, "", f"{function!r} is no plain Python function")
-    return Function(
+    key = _key(function, name)
+    if key in _texts:
+        return _texts[key]
+    made = Function(
         name,
         tuple(inspect.signature(function).parameters),
         "\n".join(_definitions(function, name, ())),
         where_is(function),
     )
+    if key is not None:
+        if len(_texts) >= _MAX_TEXTS:
+            _texts.clear()
+        _texts[key] = made
+    return made
+
+
+def _key(function: types.FunctionType, name: str) -> Hashable | None:
+    """Return what its text depends on; None if it calls helpers, which depend on other values."""
+    bound = inspect.getclosurevars(function)
+    values = {**bound.globals, **bound.nonlocals}
+    if not all(isinstance(value, _CONSTANTS) for value in values.values()):
+        return None
+    # Equal numbers can have other texts: 1, 1.0 and True, or 0.0 and -0.0.
+    constants = tuple((known, value, repr(value)) for known, value in values.items())
+    return (name, where_is(function), function.__code__, constants, frozenset(bound.unbound))
 
 
 def where_is(function: types.FunctionType) -> str:
