@@ -1,10 +1,11 @@
 """Code blocks of a document, and how they are run: `python -m tests.documents README.md`.
 
-Blocks run from top to bottom in one empty folder that has links to the repository's `examples`.
+Blocks run from top to bottom in one empty folder that has links to the repository's `docs` and `examples`.
 Python blocks of a page share their names; in README.md each stands alone. A console block has
 commands behind `$ `, and what they print. A `text` block right behind a Python block is what that
 prints. Numbers may differ, `...` stands for anything. A comment `<!-- two machines -->` before a
-block has its commands run on two hosts of a lab, `first$` on one and `second$` on the other.
+block has its commands run on two hosts of a lab, `first$` on one and `second$` on the other. A comment
+`<!-- not run here: TEST ... -->` names the test that does what the block shows.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-LINKS = ("examples",)
+LINKS = ("docs", "examples")
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>python|console|text)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -110,6 +111,8 @@ def run_document(path: Path) -> int:
             Path(name).symlink_to(ROOT / name)
         names: dict[str, object] = {"__name__": "__main__"}
         for block in blocks:
+            if block.mark is not None and block.mark.startswith("not run here"):
+                continue
             try:
                 if block.kind == "python":
                     if path.name == "README.md":
