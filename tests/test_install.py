@@ -61,7 +61,7 @@ def test_what_needs_an_extra_says_how_to_install_it(package, statement, extra):
 def python(tmp_path_factory):
     """An interpreter with the wheel of this tree, and only what the core asks for."""
     folder = tmp_path_factory.mktemp("install")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), cwd=ROOT)
+    run(sys.executable, "-m", "build", str(ROOT), "--outdir", str(folder), cwd=folder)
     [wheel] = folder.glob("talka-*.whl")
     run(sys.executable, "-m", "venv", str(folder / "venv"))
     python = folder / "venv" / "bin" / "python"
