@@ -78,7 +78,10 @@ def interrupt(config, out, when, **options):
 
 def num_epochs_done(out):
     losses = folder_beside(out) / "losses.json"
-    return len(json.loads(losses.read_text())["loss"]) if losses.exists() else 0
+    try:
+        return len(json.loads(losses.read_text())["loss"])
+    except FileNotFoundError:  # not yet, or the run has finished
+        return 0
 
 
 def files_in(folder: Path):

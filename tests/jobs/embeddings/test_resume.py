@@ -227,13 +227,14 @@ class TestKilled:
         check_goes_on(text, out, whole[0])
 
     def test_in_slices_between_epochs(self, text, tmp_path):
-        slices = {"parallel": "dimensions", "epochs": 2}
+        """On a busy machine it may have finished before it is killed: then nothing is to be resumed."""
+        slices = {"parallel": "dimensions", "epochs": 6}
         expected = Process(text, tmp_path / "whole", **slices)
         process = Process(text, tmp_path / "cut", **slices)
-        process.wait_until(lambda: num_epochs_done(process.out) == 1)
+        process.wait_until(lambda: num_epochs_done(process.out) >= 1)
         process.kill()
         assert expected.finish() == (0, b"")
-        assert not process.out.exists()
-        assert Process(text, tmp_path / "cut", **slices, resume=True).finish() == (0, b"")
+        if not process.out.exists():
+            assert Process(text, tmp_path / "cut", **slices, resume=True).finish() == (0, b"")
         assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
         assert not process.work.exists()
