@@ -132,11 +132,12 @@ class WorkFolder(Unfinished):
             raise InvalidValueError("--epochs", epochs, allowed)
 
     def _check_replaceable(self) -> None:
+        if not self.out.is_dir():
+            advice = "Vectors go into a folder: choose another --out, or move the file away."
+            raise OutputError(str(self.out), "is a file", advice)
         if not self._force:
             advice = "Choose another --out, or replace it with --force."
             raise OutputError(str(self.out), "exists already", advice)
-        if not self.out.is_dir():
-            raise OutputError(str(self.out), "is a file", "Choose another --out.")
         others = sorted({entry.name for entry in os.scandir(self.out)} - _OUTPUT)
         if others:  # somebody's folder: --force must not cost them more than vectors
             problem = f"holds other things than word vectors ({others[0]})"
