@@ -31,7 +31,14 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--pause", "2@1s", "--", "true"], "RANK@TIME+TIME, as in 1@5s+3s"),
         (["--pause", "9@1s+1s", "--", "true"], "--pause is 9"),
         (["--ranks-per-host", "0", "--", "true"], "--ranks-per-host is 0"),
-        (["--"], "such as `-- python train.py`"),
+        (["--"], "such as: talka lab --hosts 4 --rate 100mbit -- talka probe"),
+        ([], "the command is missing. Type it after `--`"),
+        (
+            ["--hosts", "2", "python", "train.py", "--rate", "3"],
+            "-- is missing before the command. "
+            "Type: talka lab --hosts 2 -- python train.py --rate 3",
+        ),
+        (["--hosts=2", "echo", "a b"], "Type: talka lab --hosts=2 -- echo 'a b'"),
         (["--", "no-such-program"], "the command is 'no-such-program'"),
     ],
 )

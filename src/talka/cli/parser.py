@@ -42,7 +42,7 @@ class CommandParser(argparse.ArgumentParser):
     """A parser that raises `UsageError`, and prints its help if arguments are needed but none given."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _HelpFormatter)
         super().__init__(**options)
         self.check_words: Callable[[Sequence[str]], None] | None = None
         """Called with all words of the command before they are parsed; raises if they are wrong."""
@@ -56,7 +56,13 @@ class CommandParser(argparse.ArgumentParser):
             self.exit()
         if self.check_words is not None:
             self.check_words(words)
-        parsed, unknown = super().parse_known_args(words, namespace)
+        try:
+            parsed, unknown = super().parse_known_args(words, namespace)
+        except UsageError as error:
+            misspelt = self._misspelt_options(words) if error.command == self.prog else []
+            if not misspelt:
+                raise
+            raise UsageError(self._unknown(misspelt), self.prog) from None
         if unknown:
             raise UsageError(self._unknown(unknown), self.prog)
         return parsed, unknown
@@ -73,6 +79,13 @@ class CommandParser(argparse.ArgumentParser):
         shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
         return [name for action in shown for name in action.option_strings]
 
+    def commands(self) -> list["CommandParser"]:
+        """Parsers of the commands below this one."""
+        groups = [
+            action for action in self._actions if isinstance(action, argparse._SubParsersAction)
+        ]
+        return [parser for group in groups for parser in group.choices.values()]
+
     def takes_value(self, option: str) -> bool | None:
         """Whether an option is followed by a value; None if there is no such option."""
         action = self._option_string_actions.get(option)
@@ -80,6 +93,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def _needs_arguments(self) -> bool:
         return any(action.required for action in self._actions)
+
+    def _misspelt_options(self, words: Sequence[str]) -> list[str]:
+        """Options that do not exist: often the reason why another one seems to be missing."""
+        typed = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
+        known = self._option_string_actions
+        return [word for word in typed if not any(name.startswith(word) for name in known)]
 
     def _unknown(self, words: Sequence[str]) -> str:
         options = [word.partition("=")[0] for word in words if word.startswith("-")]
@@ -93,7 +112,7 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         if isinstance(action, argparse._SubParsersAction):
-            raise UnknownNameError((action.metavar or "command").lower(), value, [*action.choices])
+            raise UnknownNameError(str(action.metavar).lower(), value, [*action.choices])
         problem = f"{_name_of(action)} is {value!r}, but must be {_listed(action.choices)}."
         raise UsageError(problem + did_you_mean(str(value), map(str, action.choices)), self.prog)
 
@@ -105,6 +124,19 @@ class CommandParser(argparse.ArgumentParser):
                 raise
             wanted = action.metavar or " or ".join(action.choices or ()) or action.dest.upper()
             raise UsageError(f"{_name_of(action)} needs a value: {wanted}.", self.prog) from None
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps paragraphs to the width of the terminal; what is indented stays as it is written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
+        return "\n\n".join(
+            paragraph
+            if "\n " in f"\n{paragraph}"
+            else super(_HelpFormatter, self)._fill_text(paragraph, width, indent)
+            for paragraph in paragraphs
+        )
 
 
 def _name_of(action: argparse.Action) -> str:

@@ -67,4 +67,3 @@ def compressor(
         arguments, seed=seed, nonfinite=nonfinite, whole_below=whole_below
     )
     return ErrorFeedback(inner) if has_feedback else inner
-
