@@ -346,7 +346,7 @@ class TestWholeProcesses:
         assert "holds an unfinished run. Go on with --resume" in capsys.readouterr().err
         other = ["--resume", "--damping", "0.5"]
         assert main(["graph", "pagerank", "edges", *LONG, "--out", "out.csv", *other]) == 2
-        assert "a run with other options (damping None)" in capsys.readouterr().err
+        assert "a run with other options (without --damping)" in capsys.readouterr().err
 
         resumed = start_long(tmp_path, "--resume", "--checkpoint-every", "1000")
         _, said = resumed.communicate(timeout=TIMEOUT_S)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from talka.errors import (
     DiskFullError,
-    InvalidValueError,
+    OptionError,
     OutputError,
     SavedStateError,
     UnknownNameError,
@@ -168,7 +168,7 @@ class TestResuming:
     def job(self, edges, out, algorithm, **options):
         source = ("1",) if ALGORITHMS[algorithm].needs_source else ()
         arguments = Arguments(source=source)
-        placement = {"partitions": 3, "checkpoint_every": 1}
+        placement = {"num_partitions": 3, "checkpoint_every": 1}
         return GraphJob(
             config_for(edges, algorithm, arguments=arguments, **placement), out, **options
         )
@@ -246,7 +246,8 @@ class TestConfig:
 
     @pytest.mark.parametrize("name", ["", "Ray", "ray://", "ray://head", "ray://:1", "http://a:1"])
     def test_engines_that_do_not(self, name):
-        with pytest.raises(InvalidValueError, match="embedded, ray or ray://HOST:PORT"):
+        says = "has no address" if name.startswith("ray:") else "none of embedded, ray and ray://"
+        with pytest.raises(OptionError, match=says):
             check_engine(name)
 
     def test_names_that_are_wrong(self):
@@ -254,8 +255,23 @@ class TestConfig:
             config_for("x", "page")
         with pytest.raises(UnknownNameError):
             config_for("x", partitioning="vertexcut")
-        with pytest.raises(InvalidValueError, match="source"):
+        with pytest.raises(OptionError, match="source is missing"):
             config_for("x", "sssp")
+
+    def test_a_run_is_recorded_under_the_names_of_the_command_line(self):
+        """Also so that --resume knows the plan of a run that an earlier version left."""
+        config = GraphConfig(
+            algorithm="pagerank",
+            input=Input(edges="x", directed=False),
+            arguments=Arguments(num_supersteps=3),
+            placement=Placement(num_partitions=2),
+        )
+        names = ("undirected", "supersteps", "partitions")
+        assert {name: config.resolved()[name] for name in names} == {
+            "undirected": True,
+            "supersteps": 3,
+            "partitions": 2,
+        }
 
 
 class TestCheckpointFolder:
@@ -278,7 +294,7 @@ class TestCheckpointFolder:
         work = self.opened(tmp_path)
         (work.path / "superstep-000000001.checkpoint").touch()
         work.close()
-        with pytest.raises(OutputError, match=r"other options \(partitions 2\)"):
+        with pytest.raises(OutputError, match=r"other options \(--partitions 2\)"):
             self.opened(tmp_path, {**PLAN, "partitions": 3}, resume=True)
         work = self.opened(tmp_path, {**PLAN, "engine": "ray", "checkpoint_every": 5}, resume=True)
         assert work.has_progress

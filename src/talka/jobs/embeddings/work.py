@@ -20,7 +20,7 @@ from talka.errors import InvalidValueError, OutputError, SavedStateError
 from talka.files import write_whole
 from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
 from talka.jobs.output import writing
-from talka.jobs.unfinished import Unfinished
+from talka.jobs.unfinished import Unfinished, as_typed
 
 RESULT_NAME = "result.json"
 _OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
@@ -119,7 +119,7 @@ class WorkFolder(Unfinished):
         former, now = dict(_options(before)), dict(_options(self._plan))
         free = _FREE | ({"--workers"} if now["--parallel"] == "threads" else set())
         return [
-            f"{name} {former.get(name)}"
+            as_typed(name, former.get(name))
             for name, value in now.items()
             if name not in free and value != former.get(name)
         ]
