@@ -21,7 +21,7 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--hosts", "-3", "--", "true"], "--hosts is -3"),
         (["--hosts", "1000", "--", "true"], "from 1 to 250"),
         (["--rate", "fast", "--", "true"], "--rate is 'fast'"),
-        (["--rate", "1bit", "--", "true"], "--rate is 1.0"),
+        (["--rate", "1bit", "--", "true"], "--rate is '1 bit/s', but must be"),
         (["--rate-of", "4=20mbit", "--", "true"], "--rate-of is 4, but must be a host from 0 to 3"),
         (["--rate-of", "2:20mbit", "--", "true"], "HOST=RATE, as in 2=20mbit"),
         (["--rate-of", "2=fast", "--", "true"], "--rate-of is 'fast'"),

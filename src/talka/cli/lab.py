@@ -122,7 +122,8 @@ def run(args: argparse.Namespace) -> int:
         result = run_lab(_config(args), args.cmd, options, check=False)
     except InvalidValueError as error:
         name = _OPTION_OF.get(error.name, error.name)
-        raise InvalidValueError(name, error.given, error.allowed) from None
+        given = format_rate(args.rate) if name == "--rate" else error.given
+        raise InvalidValueError(name, given, error.allowed) from None
     if args.format == "json":
         print_json(result.as_json())
     else:
