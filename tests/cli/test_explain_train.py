@@ -1,4 +1,8 @@
+import contextlib
 import json
+import os
+import pty
+import subprocess
 import sys
 
 import pytest
@@ -268,3 +272,22 @@ def test_help_shows_every_default(capsys):
     text = " ".join(parser.format_help().split())
     for default in ("4", "100mbit", "0.1ms", "table"):
         assert f"(default: {default})" in text
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_what_takes_time_before_the_table():
+    ours, theirs = pty.openpty()
+    words = ["--parameters", "1k", "--compressor", "fp16"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "talka", "explain", "train", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end was closed
+            while piece := os.read(ours, 65_536):
+                shown += piece
+        os.close(ours)
+        assert process.wait(timeout=250) == 0
+    assert shown.index(b"load torch") < shown.index(b"compile, measure")

@@ -60,8 +60,10 @@ def run(args: argparse.Namespace) -> int:
     _check_model(args)
     stream = Stream()
     with progress_in_terminal(stream):
-        with stream.phase("load torch"):
+        with stream.phase("load torch", total=1, unit="package") as phase:
             from talka.train.verdict import verdict
+
+            phase.advance()
         layout = _layout(args)
         rows = _predicted(layout, network, args, stream) if network.num_workers > 1 else []
     said = verdict(rows, layout, network)
@@ -111,7 +113,7 @@ def _predicted(
     from talka.train.predictions import DEFAULT_SPECS, predict_steps
 
     specs = list(dict.fromkeys(args.compressor or DEFAULT_SPECS))
-    with stream.phase("measure encoding", total=len(specs), unit="compressors") as phase:
+    with stream.phase("compile, measure", total=len(specs), unit="codecs") as phase:
 
         def measured(spec: str) -> CodecRates:
             rates = measure_codec(spec, _num_values(layout))
