@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _FILE_WIDTH: Final = 10_000
-"""Nobody resizes a file: rows stay whole for whoever reads it."""
+"""A file has no width: each row stays on one line."""
 
 
 def print_json(value: Any) -> None:
