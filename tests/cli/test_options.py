@@ -5,10 +5,12 @@ import json
 
 import pytest
 
+from talka.cli.graph import INPUT_FORMATS
 from talka.cli.main import build_parser, main
 from talka.cli.options import FORMATS, MEANINGS
 from talka.cli.reference import NAMES_IN_PYTHON, _with_subcommands
 from talka.graph import Graph, RunOptions
+from talka.graph.reading.detect import READERS
 from talka.jobs.embeddings.vectors import Neighbour
 from talka.jobs.graph import Arguments, Input, Placement
 
@@ -43,6 +45,10 @@ def test_formats_have_the_same_names_in_every_command():
     for _, action in options():
         if action.option_strings == ["--format"]:
             assert action.choices == FORMATS[: len(action.choices)]
+
+
+def test_the_help_names_every_format_that_can_be_read():
+    assert tuple(READERS) == INPUT_FORMATS
 
 
 def test_text_is_a_former_name_of_table(capsys):

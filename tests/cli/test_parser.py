@@ -39,6 +39,7 @@ def said_about(capsys, line):
         ("explain train --parameters 9 --compressor powersdg:4", "'powersgd:4', the nearest"),
         ("embed text", "missing: --out. `talka embed --help` lists everything."),
         ("graph bfs", "missing: EDGES."),
+        ("lab --rate -- train --lr 3", "--rate needs a value: RATE."),
         ("embed text --out", "--out needs a value: DIR."),
         ("graph bfs edges more", "unexpected argument: more."),
         ("graph bfs edges --part 2", "--part can stand for each of --partitions, --partitioning."),

@@ -106,7 +106,7 @@ def _start_of_command(parser: CommandParser, words: Sequence[str]) -> int | None
         has_value = parser.takes_value(words[at])
         if has_value is None and "=" not in words[at]:
             return None  # an unknown option: the parser reports that
-        at += 2 if has_value else 1
+        at += 2 if has_value and words[at + 1 : at + 2] != ["--"] else 1
     return None
 
 

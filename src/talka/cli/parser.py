@@ -5,6 +5,7 @@ and values come with the nearest known one.
 """
 
 import argparse
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -96,7 +97,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def _misspelt_options(self, words: Sequence[str]) -> list[str]:
         """Options that do not exist: often the reason why another one seems to be missing."""
-        typed = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
+        before = itertools.takewhile(lambda word: word != "--", words)
+        typed = [word.partition("=")[0] for word in before if word.startswith("--")]
         known = self._option_string_actions
         return [word for word in typed if not any(name.startswith(word) for name in known)]
 
