@@ -15,7 +15,7 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["compress", "engine"],
     ["network"],
     ["events"],
-    ["inputs", "extras"],
+    ["inputs", "extras", "short_forms"],
     ["errors", "units", "files", "machine", "compiled", "guard", "renaming"],
 ]
 DEPTH = {unit: depth for depth, row in enumerate(LAYERS) for unit in row}

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import zstandard
 
@@ -230,6 +232,14 @@ class TestOutput:
         Path("input").write_text("a file")
         check_refused(talka("embed", text, "--out", where, *SMALL), "cannot write")
 
+    @pytest.mark.parametrize("more", [[], ["--force"]])
+    def test_that_is_a_file_is_named_at_once(self, talka, text, more):
+        Path("input").write_text("a file")
+        done = talka("embed", text, "--out", "input", *more, *SMALL)
+        check_refused(done, "cannot write input: it is a file. Vectors go into a folder: choose")
+        assert "--force" not in done.err
+        assert Path("input").read_text() == "a file"
+
     def test_that_exists_is_replaced_by_force_alone_and_whole(self, talka, text):
         first = talka("embed", text, "--out", "out", *SMALL)
         assert first.code == 0
@@ -270,7 +280,26 @@ class TestQuestions:
         }
         done = talka("analogy", vectors, "b00", "b01", "c00", "--format", "json")
         assert len(json.loads(done.out)) == 5
-        assert "cosine" in talka("similar", vectors, "b00").out
+        assert "similarity" in talka("similar", vectors, "b00").out
+        assert "similarity" in talka("analogy", vectors, "b00", "b01", "c00").out
+
+    def test_capitals_find_words_of_a_lower_cased_vocabulary(self, talka, vectors):
+        done = talka("similar", vectors, "B00", "-k", "3")
+        assert done.out.splitlines()[0] == "b00 (for B00)"
+        assert "looked up 'b00' for 'B00': all words of these vectors are lower-cased" in done.err
+        assert (
+            done.out.splitlines()[1:]
+            == talka("similar", vectors, "b00", "-k", "3").out.splitlines()[1:]
+        )
+        done = talka("similar", vectors, "B00", "--format", "json")
+        assert list(json.loads(done.out)) == ["b00"]
+        done = talka("analogy", vectors, "b00", "B01", "c00")
+        assert (done.code, len(done.err.splitlines())) == (0, 1)
+
+    def test_capitals_are_suggested_where_the_vocabulary_has_some(self, talka):
+        Embeddings(["king", "King", "Paris"], np.eye(3, dtype=np.float32)).save("input")
+        check_refused(talka("similar", "input", "KING"), "Did you mean 'king'?")
+        check_refused(talka("similar", "input", "PARIS"), "Did you mean 'Paris'?")
 
     def test_evaluation(self, talka, vectors):
         Path("input").write_text(": topic\nb00 b01 c00 c01\nb00 b01 c00 unheard\n")
@@ -370,6 +399,9 @@ class TestProcess:
         assert not out.exists()
         [run] = (tmp_path / "runs").iterdir()
         assert read_run(run).status == "interrupted"
+        typed = ["embed", "--resume", *map(str, [*where, *endless])]
+        hint = f"talka embed: to continue, run: talka {shlex.join(typed)}"
+        assert hint in complained.splitlines()
         num_epochs = num_epochs_done(out)
         process = start(
             "embed", *where, "--dim", 8, "--epochs", num_epochs, "--resume", "--format", "json"

@@ -1,11 +1,15 @@
-import argparse
+import contextlib
 import json
+import os
+import pty
+import subprocess
 import sys
 
 import pytest
 
 from talka.cli import explain_train
 from talka.cli.main import main
+from talka.cli.parser import CommandParser
 from talka.train import codec_rates
 from talka.train.codec_rates import CodecRates
 from talka.train.predictions import DEFAULT_SPECS
@@ -66,7 +70,7 @@ def models(tmp_path):
 
 
 def explain(capsys, *words):
-    parser = argparse.ArgumentParser(description=explain_train.__doc__)
+    parser = CommandParser(description=explain_train.__doc__)
     explain_train.add_arguments(parser)
     assert explain_train.run(parser.parse_args(words)) == 0
     return capsys.readouterr().out
@@ -77,7 +81,7 @@ def explain_json(capsys, *words):
 
 
 def row(answer, spec):
-    return next(row for row in answer["rows"] if row["spec"] == spec)
+    return next(row for row in answer["rows"] if row["compressor"] == spec)
 
 
 def test_the_table_has_a_row_for_every_spec_and_one_is_marked(capsys):
@@ -131,8 +135,10 @@ def test_without_the_time_of_a_step_only_the_exchange_is_compared(capsys):
 
 
 def test_specs_can_be_chosen_and_are_shown_once(capsys):
-    answer = explain_json(capsys, *USUAL, "--spec", "topk:0.1+ef", "fp16", "--spec", "fp16")
-    assert [row["spec"] for row in answer["rows"]] == ["topk:0.1+ef", "fp16"]
+    answer = explain_json(
+        capsys, *USUAL, "--compressor", "topk:0.1+ef", "fp16", "--compressor", "fp16"
+    )
+    assert [row["compressor"] for row in answer["rows"]] == ["topk:0.1+ef", "fp16"]
 
 
 def test_one_worker_has_nothing_to_exchange(capsys):
@@ -152,7 +158,7 @@ def test_hosts_share_links(capsys):
 
 def test_a_number_of_parameters_is_taken_as_a_matrix_and_it_says_so(capsys):
     assert "Parameters were taken as one square matrix" in explain(capsys, *USUAL)
-    assert "square" not in explain(capsys, *USUAL, "--spec", "none")
+    assert "square" not in explain(capsys, *USUAL, "--compressor", "none")
     sent = row(explain_json(capsys, *USUAL), "powersgd:4")["sent_bytes_per_worker"]
     assert sent == pytest.approx(2 * 3 / 4 * 4 * 4 * (1702 + 1703), rel=0.2)
 
@@ -210,8 +216,11 @@ def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, 
 @pytest.mark.parametrize(
     "words, says",
     [
-        ((), "--parameters is None, but must be a number such as 2.9M, unless --model"),
-        (("--parameters", "9", "--model", "a.py:make"), "left out where --parameters is given"),
+        ((), "--parameters is missing. Give a number such as --parameters 2.9M, or --model"),
+        (
+            ("--parameters", "9", "--model", "a.py:make"),
+            "--model cannot be combined with --parameters",
+        ),
         (("--model", "no/such.py:make"), "there is no file no/such.py"),
         (("--model", "models.py"), "it does not name a file and a function"),
         (("--parameters", "0"), "--parameters is 0"),
@@ -226,9 +235,9 @@ def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, 
         (("--parameters", "9", "--latency", "1e9"), "--latency is '1e9'"),
         (("--parameters", "9", "--step-seconds", "0"), "--step-seconds is '0'"),
         (("--parameters", "9", "--step-seconds", "1e300"), "--step-seconds is '1e300'"),
-        (("--parameters", "9", "--spec", "onbit+ef"), "'onebit+ef', the nearest"),
-        (("--parameters", "9", "--spec", "powersgd"), "'powersgd' has no rank"),
-        (("--parameters", "9", "--spec", "none", "qsgd:7+fe"), "'qsgd:7+fe'"),
+        (("--parameters", "9", "--compressor", "onbit+ef"), "'onebit+ef', the nearest"),
+        (("--parameters", "9", "--compressor", "powersgd"), "'powersgd' has no rank"),
+        (("--parameters", "9", "--compressor", "none", "qsgd:7+fe"), "'qsgd:7+fe'"),
     ],
 )
 def test_bad_values_are_one_line_that_names_them(capsys, words, says):
@@ -251,15 +260,34 @@ def test_any_number_of_parameters_has_an_answer(capsys, count):
 def test_the_table_fits_its_line_unbroken(capsys):
     words = ("--parameters", "1T", "--workers", "100", "--hosts", "3", "--step-seconds", "1min")
     lines = explain(capsys, *words).splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("spec "))
+    start = next(at for at, line in enumerate(lines) if line.startswith("compressor "))
     table = lines[start : start + len(DEFAULT_SPECS) + 1]
     assert max(len(line.rstrip()) for line in table) < 200
     assert lines[start + len(table)] == "* the shortest step"
 
 
 def test_help_shows_every_default(capsys):
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     explain_train.add_arguments(parser)
     text = " ".join(parser.format_help().split())
     for default in ("4", "100mbit", "0.1ms", "table"):
         assert f"(default: {default})" in text
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_what_takes_time_before_the_table():
+    ours, theirs = pty.openpty()
+    words = ["--parameters", "1k", "--compressor", "fp16"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "talka", "explain", "train", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end was closed
+            while piece := os.read(ours, 65_536):
+                shown += piece
+        os.close(ours)
+        assert process.wait(timeout=250) == 0
+    assert shown.index(b"load torch") < shown.index(b"compile, measure")

@@ -109,7 +109,7 @@ def once(request):
     ids=["edges", "edges.gz", "csv", "csv.gz", "parquet"],
 )
 def test_a_graph_is_read_whole_from_what_can_be_read_once(once, capsys, content, file_format):
-    told = ("--format-of-file", file_format, "--format", "json")
+    told = ("--input-format", file_format, "--format", "json")
     code = main(["graph", "degrees", once(content), *told])
     said = capsys.readouterr()
     assert code == 0, said.err
@@ -126,13 +126,13 @@ def test_a_graph_from_a_pipe_can_be_explained(piped, capsys):
 @pytest.mark.parametrize("file_format", ["auto", "csv"])
 def test_a_broken_line_of_standard_input_is_named(standard_input, capsys, file_format):
     path = standard_input(b"1,2\n3,4\n5,x\n")
-    assert main(["graph", "degrees", path, "--format-of-file", file_format]) == 2
+    assert main(["graph", "degrees", path, "--input-format", file_format]) == 2
     assert "standard input, line 3: " in capsys.readouterr().err
 
 
 def test_the_command_says_which_columns_it_took(standard_input, capsys):
     said = "source is column 'src', target is column 'dst', without weights (not used: 'time')"
-    told = ["--format-of-file", "csv"]
+    told = ["--input-format", "csv"]
     assert main(["graph", "bfs", standard_input(b"src,dst,time\n1,2,9\n"), "--source", "1", *told]) == 0  # fmt: skip
     assert said in capsys.readouterr().out.splitlines()
 
@@ -170,7 +170,7 @@ def test_zeros_from_a_pipe_are_refused_before_they_fill_the_disk(
 ):
     monkeypatch.setattr(inputs, "_write_all", lambda descriptor, piece: pytest.fail("copied"))
     path = standard_input(bytes(5 << 20))
-    assert main(["graph", "degrees", path, "--format-of-file", file_format]) == 2
+    assert main(["graph", "degrees", path, "--input-format", file_format]) == 2
     said = capsys.readouterr().err
     assert "has a line of more than" in said or "does not begin with" in said
 

@@ -21,7 +21,7 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--hosts", "-3", "--", "true"], "--hosts is -3"),
         (["--hosts", "1000", "--", "true"], "from 1 to 250"),
         (["--rate", "fast", "--", "true"], "--rate is 'fast'"),
-        (["--rate", "1bit", "--", "true"], "--rate is 1.0"),
+        (["--rate", "1bit", "--", "true"], "--rate is '1 bit/s', but must be"),
         (["--rate-of", "4=20mbit", "--", "true"], "--rate-of is 4, but must be a host from 0 to 3"),
         (["--rate-of", "2:20mbit", "--", "true"], "HOST=RATE, as in 2=20mbit"),
         (["--rate-of", "2=fast", "--", "true"], "--rate-of is 'fast'"),
@@ -31,7 +31,14 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--pause", "2@1s", "--", "true"], "RANK@TIME+TIME, as in 1@5s+3s"),
         (["--pause", "9@1s+1s", "--", "true"], "--pause is 9"),
         (["--ranks-per-host", "0", "--", "true"], "--ranks-per-host is 0"),
-        (["--"], "such as `-- python train.py`"),
+        (["--"], "such as: talka lab --hosts 4 --rate 100mbit -- talka probe"),
+        ([], "the command is missing. Type it after `--`"),
+        (
+            ["--hosts", "2", "python", "train.py", "--rate", "3"],
+            "-- is missing before the command. "
+            "Type: talka lab --hosts 2 -- python train.py --rate 3",
+        ),
+        (["--hosts=2", "echo", "a b"], "Type: talka lab --hosts=2 -- echo 'a b'"),
         (["--", "no-such-program"], "the command is 'no-such-program'"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from talka import __version__ as talka_version
 from talka.cli.main import main
 from talka.events import read_run
 from tests.waiting import wait_until
@@ -33,11 +34,16 @@ def test_help_imports_nothing_heavy():
     assert done.stdout == "[]\n"
 
 
-def test_an_unknown_command_and_a_missing_one_are_usage_errors():
-    for arguments in ([], ["nonsense"]):
-        done = talka(*arguments)
-        assert done.returncode == 2
-        assert "usage: talka" in done.stderr
+@pytest.mark.parametrize("command", [[], ["explain"], ["graph"], ["embed"], ["similar"]])
+def test_a_command_that_needs_more_prints_its_help(command):
+    done, asked = talka(*command), talka(*command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(" ".join(["usage: talka", *command, "[-h]"]))
+    assert done.stdout == asked.stdout
+
+
+def test_the_version_has_a_short_option():
+    assert talka("-V").stdout == talka("--version").stdout == f"talka {talka_version}\n"
 
 
 @pytest.mark.parametrize(

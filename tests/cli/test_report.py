@@ -1,16 +1,16 @@
-import argparse
 import json
 
 import pytest
 
 from talka.cli import report
+from talka.cli.parser import CommandParser
 from talka.errors import OutputError, RunDirectoryError
 from talka.events import Measured, Run
 from tests.report.samples import kill, write_run, write_unfinished_run
 
 
 def run_command(*words) -> int:
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     report.add_arguments(parser)
     return report.run(parser.parse_args([str(word) for word in words]))
 

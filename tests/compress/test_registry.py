@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from talka.compress import COMPRESSORS, ErrorFeedback, compressor
 from talka.errors import InvalidValueError, SpecError
+from talka.short_forms import NAMES, parsed
 from tests.compress.specs import ALL
 
 SHARES = st.floats(1e-6, 1).map(repr)
@@ -121,3 +122,9 @@ def test_import_of_the_package_is_cheap():
     code = "import sys, talka; print({'torch', 'numba', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_torch_free_grammar_knows_every_compressor():
+    assert set(NAMES) == set(COMPRESSORS)
+    for spec in ALL:
+        assert parsed(spec).name == spec.partition(":")[0].split("+")[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from talka.errors import (
     DiskFullError,
-    InvalidValueError,
+    OptionError,
     OutputError,
     SavedStateError,
     UnknownNameError,
@@ -60,7 +60,7 @@ class TestPlan:
     )
     def test_cut_edges_and_mirrors_are_what_counting_finds(self, edges, partitions, how, directed):
         graph = Graph.from_edges(edges, directed=directed)
-        plan = plan_of(graph, config_for("x", partitions=partitions, partitioning=how))
+        plan = plan_of(graph, config_for("x", num_partitions=partitions, partitioning=how))
         owners = graph.cut(partitions, how).owners
         ends = [tuple(int(graph.number_of(end)) for end in edge) for edge in edges]
         if not directed:
@@ -91,21 +91,21 @@ class TestPlan:
 
     def test_where_a_frontier_speaks_bytes_are_called_an_estimate(self, edges):
         arguments = Arguments(source=("1",))
-        job = GraphJob(config_for(edges, "bfs", arguments=arguments, partitions=3))
+        job = GraphJob(config_for(edges, "bfs", arguments=arguments, num_partitions=3))
         plan = job.load(Stream())
         row = job.explain()[-1]
         assert (row.part, row.sent_bytes) == ("graph/supersteps", plan.num_mirrors * 8)
         assert row.reason.startswith("about: ")
 
     def test_very_many_supersteps_are_not_all_predicted(self, edges):
-        job = GraphJob(config_for(edges, arguments=Arguments(supersteps=5_000)))
+        job = GraphJob(config_for(edges, arguments=Arguments(num_supersteps=5_000)))
         job.load(Stream())
         assert len([row for row in job.explain() if row.part.startswith("superstep/")]) == 100
 
 
 class TestRunning:
     def test_predictions_and_measurements_meet_on_their_parts(self, edges):
-        job = GraphJob(config_for(edges, partitions=3, partitioning="hash"))
+        job = GraphJob(config_for(edges, num_partitions=3, partitioning="hash"))
         result, heard = run(job)
         predicted = {one.part: one.sent_bytes for one in heard if isinstance(one, Predicted)}
         measured = {one.part: one.sent_bytes for one in heard if isinstance(one, Measured)}
@@ -145,9 +145,9 @@ class TestRunning:
     @pytest.mark.slow
     def test_ray_gives_the_same_table(self, edges, tmp_path, ray_cluster):
         here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-        run(GraphJob(config_for(edges, partitions=3), here))
+        run(GraphJob(config_for(edges, num_partitions=3), here))
         address = f"ray://{ray_cluster.address}"
-        result, heard = run(GraphJob(config_for(edges, partitions=3, engine=address), there))
+        result, heard = run(GraphJob(config_for(edges, num_partitions=3, engine=address), there))
         assert pyarrow.parquet.read_table(there) == pyarrow.parquet.read_table(here)
         predicted = {one.part: one for one in heard if isinstance(one, Predicted)}
         assert predicted["superstep/0"].seconds is None, "nobody has measured those machines"
@@ -168,7 +168,7 @@ class TestResuming:
     def job(self, edges, out, algorithm, **options):
         source = ("1",) if ALGORITHMS[algorithm].needs_source else ()
         arguments = Arguments(source=source)
-        placement = {"partitions": 3, "checkpoint_every": 1}
+        placement = {"num_partitions": 3, "checkpoint_every": 1}
         return GraphJob(
             config_for(edges, algorithm, arguments=arguments, **placement), out, **options
         )
@@ -246,7 +246,8 @@ class TestConfig:
 
     @pytest.mark.parametrize("name", ["", "Ray", "ray://", "ray://head", "ray://:1", "http://a:1"])
     def test_engines_that_do_not(self, name):
-        with pytest.raises(InvalidValueError, match="embedded, ray or ray://HOST:PORT"):
+        says = "has no address" if name.startswith("ray:") else "none of embedded, ray and ray://"
+        with pytest.raises(OptionError, match=says):
             check_engine(name)
 
     def test_names_that_are_wrong(self):
@@ -254,8 +255,23 @@ class TestConfig:
             config_for("x", "page")
         with pytest.raises(UnknownNameError):
             config_for("x", partitioning="vertexcut")
-        with pytest.raises(InvalidValueError, match="source"):
+        with pytest.raises(OptionError, match="source is missing"):
             config_for("x", "sssp")
+
+    def test_a_run_is_recorded_under_the_names_of_the_command_line(self):
+        """Also so that --resume knows the plan of a run that an earlier version left."""
+        config = GraphConfig(
+            algorithm="pagerank",
+            input=Input(edges="x", directed=False),
+            arguments=Arguments(num_supersteps=3),
+            placement=Placement(num_partitions=2),
+        )
+        names = ("undirected", "supersteps", "partitions")
+        assert {name: config.resolved()[name] for name in names} == {
+            "undirected": True,
+            "supersteps": 3,
+            "partitions": 2,
+        }
 
 
 class TestCheckpointFolder:
@@ -278,7 +294,7 @@ class TestCheckpointFolder:
         work = self.opened(tmp_path)
         (work.path / "superstep-000000001.checkpoint").touch()
         work.close()
-        with pytest.raises(OutputError, match=r"other options \(partitions 2\)"):
+        with pytest.raises(OutputError, match=r"other options \(--partitions 2\)"):
             self.opened(tmp_path, {**PLAN, "partitions": 3}, resume=True)
         work = self.opened(tmp_path, {**PLAN, "engine": "ray", "checkpoint_every": 5}, resume=True)
         assert work.has_progress

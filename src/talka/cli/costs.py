@@ -21,7 +21,7 @@ def print_predicted(predicted: "Sequence[Predicted]") -> None:
         }
         for one in predicted
     ]
-    print_table(rows, title="What it will cost", right=("time", "sent"))
+    print_table(rows, title="What it will cost", right=("time", "sent"), prose=("why",))
 
 
 def print_comparisons(comparisons: "Sequence[Comparison]") -> None:
@@ -35,7 +35,7 @@ def print_comparisons(comparisons: "Sequence[Comparison]") -> None:
         return
     numbers = [name for name in said if name not in ("part", "reason")]
     shown = [{name: row[name] for name in said} for row in rows]
-    print_table(shown, title="Predicted beside measured", right=numbers)
+    print_table(shown, title="Predicted beside measured", right=numbers, prose=("reason",))
 
 
 def _cells(row: "ComparisonRow") -> dict[str, str]:

@@ -7,25 +7,19 @@ look at.
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 
 from talka.cli.numbers import Number, count
+from talka.cli.options import SHOWN, TABLE, add_explain, add_format, add_runs
 
 HELP = "word vectors from the documentation on this machine, about a minute"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--explain", action="store_true", help="say what it would cost and stop")
-    parser.add_argument(
-        "--epochs", action=Number, parse=count(), metavar="N", default="60",
-        help="passes over all pairs (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="default: %(default)s"
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="default: %(default)s"
-    )
+    parser.add_argument("--epochs", action=Number, parse=count(), metavar="N", default="60",
+                        help=f"passes over all pairs {SHOWN}")  # fmt: skip
+    add_explain(parser)
+    add_runs(parser)
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     job = Demo(epochs=args.epochs)
     predicted = job.explain()
-    if args.format == "text":
+    if args.format == TABLE:
         print_predicted(predicted)
     elif args.explain:
         print_json([asdict(one) for one in predicted])
@@ -55,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         for word, near in result["neighbours"].items()
     ]
     words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
-    print_table(rows, title=f"\n{words} words, {pairs} pairs")
+    print_table(rows, title=f"\n{words} words, {pairs} pairs", prose=("stands near",))
     print()
     print_comparisons(finished.comparisons)
     print(f"\nask more   talka similar {result['vectors']} WORD\nopen       {page}")

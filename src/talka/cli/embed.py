@@ -2,7 +2,7 @@
 
 CORPUS is text in UTF-8: files (plain, .gz, .zst), folders, or - for standard input. DIR gets
 vectors.txt (word2vec's text form with --header), vectors.arrow and result.json, all at once at the
-end; until then DIR.unfinished holds what --resume goes on from.
+end; until then DIR.unfinished holds what --resume continues from.
 """
 
 import argparse
@@ -12,6 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talka.cli.numbers import Number, count, number, size
+from talka.cli.options import (
+    SHOWN,
+    TABLE,
+    add_explain,
+    add_format,
+    add_out,
+    add_resume_and_force,
+    add_runs,
+    add_threads,
+)
 
 if TYPE_CHECKING:
     from talka.jobs.base import Finished
@@ -20,7 +30,6 @@ if TYPE_CHECKING:
     from talka.jobs.embeddings.job import Embed
 
 HELP = "word vectors from raw text"
-SHOWN = "(default: %(default)s)"
 MIN_MEMORY_BYTES = 1_000_000
 _WHOLE: dict[str, Any] = {"action": Number, "parse": count()}
 _POSITIVE: dict[str, Any] = {"action": Number, "parse": number(above=0)}
@@ -29,7 +38,7 @@ _POSITIVE: dict[str, Any] = {"action": Number, "parse": number(above=0)}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, whole = parser.add_argument, _WHOLE
     add("corpus", metavar="CORPUS", nargs="+", help="text files, folders or -")
-    add("--out", metavar="DIR", type=Path, required=True, help="where the vectors go")
+    add_out(parser, "DIR", note=": a folder", required=True)
     add("--tokenizer", default="words", metavar="NAME",
         help="words (letters and digits of any script, lower-cased), letters (a to z) or "
         f"whitespace {SHOWN}")  # fmt: skip
@@ -40,11 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--header", action="store_true", help="begin vectors.txt as word2vec does")
     add("--evaluate", metavar="FILE", nargs="+", type=Path, default=[],
         help="analogy or similarity files to judge the vectors by; - is standard input")  # fmt: skip
-    add("--explain", action="store_true", help="say what it would cost and stop")
-    add("--resume", action="store_true", help="go on from the last finished phase or epoch")
-    add("--force", action="store_true", help="replace DIR, or an unfinished run, if it exists")
-    add("--runs", type=Path, default=Path("runs"), metavar="DIR", help=f"run directories {SHOWN}")
-    add("--format", choices=("text", "json"), default="text", help=f"of the output {SHOWN}")
+    add_explain(parser)
+    add_resume_and_force(parser)
+    add_runs(parser)
+    add_format(parser)
 
 
 def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +65,7 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a smaller count weighs (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
     add("--seed", action=Number, parse=count(at_least=0, at_most=2**63 - 1), default="0", metavar="N",
         help=f"one thread and one seed give the same bits {SHOWN}")  # fmt: skip
-    add("--threads", **whole, metavar="N", help="default: all cores")
+    add_threads(parser)
     add("--memory", action=Number, parse=size(at_least=MIN_MEMORY_BYTES), metavar="SIZE",
         help="beyond it arrays go to disk; at least 1MB (default: 2GB, or half of what is available "
         "if that is less)")  # fmt: skip
@@ -69,6 +77,7 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from talka.cli.costs import print_predicted
+    from talka.cli.resuming import hint_to_resume
     from talka.cli.tables import print_json
     from talka.jobs.base import execute
     from talka.jobs.embeddings.evaluation import checked_questions
@@ -78,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     questions = [checked_questions(file) for file in args.evaluate]  # not after an hour of training
     job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
     predicted = job.explain()
-    if args.format == "text":
+    if args.format == TABLE:
         print_predicted(predicted)
         print_expected(job)
     elif args.explain:
@@ -86,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
         print_json({"expected": expected, "predicted": [asdict(one) for one in predicted]})
     if args.explain:
         return 0
-    finished = execute(job, predicted, root=args.runs)
+    with hint_to_resume(args, lambda: job.can_be_resumed):
+        finished = execute(job, predicted, root=args.runs)
     reports = _evaluated(args.out, questions)
     if args.format == "json":
         found = {"evaluation": [asdict(report) for report in reports]} if reports else {}
@@ -160,15 +170,17 @@ def _evaluated(out: Path, questions: "Sequence[QuestionFile]") -> list[Any]:
 def _print_finished(out: Path, finished: "Finished", reports: list[Any]) -> None:
     from talka.cli.costs import print_comparisons
     from talka.cli.evaluate import print_reports
+    from talka.cli.tables import print_text
     from talka.units import format_bytes, format_count
 
     result = finished.result
     print_comparisons(finished.comparisons)
     losses = "  ".join(f"{loss:.5f}" for loss in result["loss"])
-    print(f"\nloss by epoch  {losses}")
+    print()
+    print_text(f"loss by epoch  {losses}")
     if result["num_replaced"]:
-        print(f"{result['num_replaced']} places of the text were no UTF-8 and became U+FFFD")
+        print_text(f"{result['num_replaced']} places of the text were no UTF-8 and became U+FFFD")
     print_reports(reports)
     words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
     memory = format_bytes(result["peak_memory_bytes"])
-    print(f"{words} words from {pairs} pairs in {out}, {memory} of memory, run {finished.dir}")
+    print_text(f"{words} words from {pairs} pairs in {out}, {memory} of memory, run {finished.dir}")

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talka.cli.options import add_format
+
 if TYPE_CHECKING:
     from talka.jobs.embeddings.evaluation import AnalogyReport, SimilarityReport
     from talka.jobs.embeddings.statistics import Interval
@@ -23,9 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", type=Path, help="questions; - is standard input"
     )
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="default: %(default)s"
-    )
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from talka.cli.networks import MAX_WORKERS, described
 from talka.cli.numbers import Number, count, rate, seconds, size
-from talka.cli.tables import print_json, print_table
+from talka.cli.options import SHOWN, add_format
+from talka.cli.tables import print_json, print_table, print_text
 from talka.errors import InvalidValueError
 from talka.units import format_bytes, format_seconds, parse_rate
 
@@ -22,27 +23,27 @@ DEFAULT_WORKERS = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add, shown = parser.add_argument, "(default: %(default)s)"
+    add = parser.add_argument
     add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS),
         help=f"number (default: {DEFAULT_WORKERS}, or that of --rates)")  # fmt: skip
     add("--bytes", metavar="SIZE", action=Number, parse=size(), default="25MB",
-        help=f"payload of one worker {shown}")  # fmt: skip
+        help=f"payload of one worker {SHOWN}")  # fmt: skip
     rates = parser.add_mutually_exclusive_group()
     rates.add_argument(
-        "--rate", action=Number, parse=rate(), default="1gbit", help=f"rate of every link {shown}"
+        "--rate", action=Number, parse=rate(), default="1gbit", help=f"rate of every link {SHOWN}"
     )
     rates.add_argument(
         "--rates", metavar="RATE,...", help="unequal links: one rate per worker, or per host"
     )
     add("--latency", metavar="TIME", action=Number, parse=seconds(), default="0.1ms",
-        help=f"latency of every link {shown}")  # fmt: skip
+        help=f"latency of every link {SHOWN}")  # fmt: skip
     add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
         help="spread P workers over H hosts, one link each (default: P)")  # fmt: skip
     add("--inner-rate", metavar="RATE", action=Number, parse=rate(), default="20gbit",
-        help=f"rate inside a host {shown}")  # fmt: skip
+        help=f"rate inside a host {SHOWN}")  # fmt: skip
     add("--inner-latency", metavar="TIME", action=Number, parse=seconds(), default="0.03ms",
-        help=f"latency inside a host {shown}")  # fmt: skip
-    add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
+        help=f"latency inside a host {SHOWN}")  # fmt: skip
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -131,14 +132,17 @@ def _print_tables(
     groups: Mapping[str, list[dict[str, Any]]],
     cheapest: str | None,
 ) -> None:
-    print(described(network))
-    print(f"P = {network.num_workers} workers, B = {format_bytes(payload_bytes)} payload of each")
+    print_text(described(network))
+    print_text(
+        f"P = {network.num_workers} workers, B = {format_bytes(payload_bytes)} payload of each"
+    )
     for title, rows in groups.items():
         marked = cheapest if title == "exchanges" else None
         print_table(
             [_cells(row, is_cheapest=row["scheme"] == marked) for row in rows],
             title=f"\n{title}",
             right=("busiest sends", "in all", "time"),
+            prose=("what it does", "why"),
         )
     if cheapest:
         print("\n* the cheapest exchange after which everyone has the average")
@@ -147,9 +151,9 @@ def _print_tables(
 def _cells(row: Mapping[str, Any], *, is_cheapest: bool) -> dict[str, str]:
     return {
         "scheme": row["scheme"] + (" *" if is_cheapest else ""),
-        "what it does": row["what"],
         "busiest sends": format_bytes(row["max_sent_bytes"]),
         "in all": format_bytes(row["total_bytes"]),
         "time": format_seconds(row["seconds"]),
+        "what it does": row["what"],
         "why": row["why"],
     }

@@ -1,4 +1,4 @@
-"""What a training step of several workers would cost with each spec: bytes and seconds.
+"""What a training step of several workers would cost with each compressor: bytes and seconds.
 
 It is held against one machine and against plain DDP, and says so when one machine is faster. Nothing
 overlaps in this prediction, so steps of models larger than 25 MB can be shorter. Every worker has a
@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from talka.cli.networks import MAX_WORKERS, described
 from talka.cli.numbers import Number, count, rate, seconds
-from talka.cli.tables import print_json, print_table
-from talka.errors import InvalidValueError
+from talka.cli.options import SHOWN, add_format, add_former_name
+from talka.cli.tables import print_json, print_table, print_text
+from talka.errors import InvalidValueError, OptionError
+from talka.short_forms import parsed
 from talka.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from talka.compress import Layout
+    from talka.events import Stream
     from talka.network import Network
     from talka.train.predictions import StepPrediction
 
@@ -27,38 +30,42 @@ SHORTEST_S, LONGEST_S = 1e-6, 1e6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add, shown = parser.add_argument, "(default: %(default)s)"
+    add = parser.add_argument
     add("--parameters", metavar="N", action=Number, parse=count(at_most=MAX_PARAMETERS),
         help="number of values that are trained, such as 2.9M")  # fmt: skip
     add("--model", metavar="FILE.py:FUNCTION", help="or a function that returns the nn.Module")
     add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS), default="4",
-        help=f"number {shown}")  # fmt: skip
+        help=f"number {SHOWN}")  # fmt: skip
     add("--rate", action=Number, parse=rate(), default="100mbit",
-        help=f"of every host's link; `talka probe` measures it {shown}")  # fmt: skip
+        help=f"of every host's link; `talka probe` measures it {SHOWN}")  # fmt: skip
     add("--latency", metavar="TIME", action=Number, parse=seconds(at_most=LONGEST_S),
-        default="0.1ms", help=f"of every link {shown}")  # fmt: skip
+        default="0.1ms", help=f"of every link {SHOWN}")  # fmt: skip
     add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
         help="spread P workers over H hosts, one link each (default: P)")  # fmt: skip
     add("--step-seconds", metavar="TIME", action=Number,
         parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
         help="that one machine computes for a step, such as 60ms")  # fmt: skip
-    add(
-        "--spec", nargs="+", action="extend", metavar="SPEC",
-        help="what to compare, such as onebit+ef (default: one of each kind)",
-    )  # fmt: skip
-    add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
+    option = add("--compressor", nargs="+", action="extend", metavar="NAME",
+                 help="what to compare, such as onebit+ef (default: one of each kind)")  # fmt: skip
+    add_former_name(parser, "--spec", option)
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    from talka.events import Stream, progress_in_terminal
+
+    for compressor in args.compressor or ():
+        parsed(compressor)  # a misspelt name is reported before torch is loaded
     network = _network(args)
-    layout = _layout(args)
+    _check_model(args)
+    stream = Stream()
+    with progress_in_terminal(stream):
+        with stream.phase("load torch", total=1, unit="package") as phase:
+            from talka.train.verdict import verdict
 
-    rows = []
-    if network.num_workers > 1:
-        rows = _predicted(layout, network, args.step_seconds, args.spec)
-
-    from talka.train.verdict import verdict
-
+            phase.advance()
+        layout = _layout(args)
+        rows = _predicted(layout, network, args, stream) if network.num_workers > 1 else []
     said = verdict(rows, layout, network)
     if args.format == "json":
         print_json(_as_json(rows, layout, network, said))
@@ -76,37 +83,37 @@ def _network(args: argparse.Namespace) -> "Network":
     return Network.equal(Link(args.latency, args.rate), args.workers, num_hosts=num_hosts)
 
 
-def _layout(args: argparse.Namespace) -> "Layout":
-    if args.model is not None:
-        if args.parameters is not None:
-            raise InvalidValueError("--model", args.model, "left out where --parameters is given")
-        from talka.cli.model_files import layout_of_model
+def _check_model(args: argparse.Namespace) -> None:
+    if args.model is not None and args.parameters is not None:
+        raise OptionError(
+            "--model", "cannot be combined with --parameters", "Leave one of them out."
+        )
+    if args.model is None and args.parameters is None:
+        advice = "Give a number such as --parameters 2.9M, or --model FILE.py:FUNCTION."
+        raise OptionError("--parameters", "is missing", advice)
 
-        return layout_of_model(args.model)
-    if args.parameters is None:
-        allowed = "a number such as 2.9M, unless --model FILE.py:FUNCTION is given"
-        raise InvalidValueError("--parameters", None, allowed)
+
+def _layout(args: argparse.Namespace) -> "Layout":
     from talka.compress import layout_of
     from talka.train.codec_rates import square_shape
 
+    if args.model is not None:
+        from talka.cli.model_files import layout_of_model
+
+        return layout_of_model(args.model)
     rows, columns = square_shape(args.parameters)
     return layout_of({"weight": (rows, columns), "bias": (args.parameters - rows * columns,)})
 
 
 def _predicted(
-    layout: "Layout", network: "Network", compute_s: float | None, specs: Sequence[str] | None
+    layout: "Layout", network: "Network", args: argparse.Namespace, stream: "Stream"
 ) -> "list[StepPrediction]":
-    """Encoding is measured on this machine, with a progress bar if somebody is looking."""
-    from talka.events import Stream, progress_in_terminal
+    """Predict a step with each compressor; encoding is compiled and measured on this machine."""
     from talka.train.codec_rates import CodecRates, measure_codec
     from talka.train.predictions import DEFAULT_SPECS, predict_steps
 
-    specs = list(dict.fromkeys(specs or DEFAULT_SPECS))
-    stream = Stream()
-    with (
-        progress_in_terminal(stream),
-        stream.phase("measure encoding", total=len(specs), unit="specs") as phase,
-    ):
+    specs = list(dict.fromkeys(args.compressor or DEFAULT_SPECS))
+    with stream.phase("compile, measure", total=len(specs), unit="codecs") as phase:
 
         def measured(spec: str) -> CodecRates:
             rates = measure_codec(spec, _num_values(layout))
@@ -114,7 +121,7 @@ def _predicted(
             return rates
 
         return predict_steps(
-            layout, network, compute_s=compute_s, specs=specs, codec_rates=measured
+            layout, network, compute_s=args.step_seconds, specs=specs, codec_rates=measured
         )
 
 
@@ -160,7 +167,7 @@ def _as_json(
 
 def _fields(row: "StepPrediction") -> dict[str, Any]:
     return {
-        "spec": row.spec,
+        "compressor": row.spec,
         "exchange": row.exchange,
         "sent_bytes_per_worker": row.sent_bytes_per_worker,
         "compute_s": row.compute_s,
@@ -180,23 +187,27 @@ def _print(
     computing = ""
     if rows and rows[0].compute_s is not None:
         computing = f", computing {format_seconds(rows[0].compute_s)} a step"
-    print(
+    print_text(
         f"{values} parameters, P = {network.num_workers} workers, {described(network)}{computing}"
     )
     if rows:
         best = _best(rows)
         print()
         numbers = ("sent", "codec", "network", "step", "vs one machine", "vs DDP")
-        print_table([_cells(row, is_best=row is best) for row in rows], right=numbers)
+        print_table(
+            [_cells(row, is_best=row is best) for row in rows], right=numbers, prose=("why",)
+        )
         print("* the shortest step")
-    print("\n" + "\n".join(notes))
+    print()
+    for note in notes:
+        print_text(note)
 
 
 def _cells(row: "StepPrediction", *, is_best: bool) -> dict[str, str]:
     from talka.report.comparison import format_ratio
 
     cells = {
-        "spec": row.spec + (" *" if is_best else ""),
+        "compressor": row.spec + (" *" if is_best else ""),
         "exchange": row.exchange,
         "sent": format_bytes(row.sent_bytes_per_worker),
         "codec": format_seconds(row.codec_s),

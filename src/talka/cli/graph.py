@@ -12,17 +12,29 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talka.cli.numbers import Number, count, number
+from talka.cli.options import (
+    FORMATS,
+    SHOWN,
+    add_engine,
+    add_explain,
+    add_format,
+    add_input_format,
+    add_out,
+    add_partitions,
+    add_resume_and_force,
+    add_runs,
+    warn,
+)
 
 if TYPE_CHECKING:
     from talka.jobs.graph import GraphConfig, GraphJob
 
 HELP = "pagerank, shortest paths, components and more over a file of edges"
-SHOWN = "(default: %(default)s)"
 PRINTABLE = ("table", "json", "csv")
+INPUT_FORMATS = ("edges", "adjacency", "ldbc", "csv", "tsv", "parquet", "arrow", "mtx", "metis")
 OPTIONS = ("source", "damping", "supersteps", "tolerance", "partitions", "partitioning", "engine",
            "checkpoint-every")  # fmt: skip
 
@@ -31,21 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("algorithm", metavar="ALGORITHM", help="one of those above")
     add("edges", metavar="EDGES", help="file of edges, or - for standard input")
-    add("--format-of-file", default="auto", metavar="NAME",
-        help="what EDGES holds where its name does not say it: edges, adjacency, ldbc, csv, tsv, "
-        f"parquet, arrow, mtx, metis {SHOWN}")  # fmt: skip
+    add_input_format(parser, INPUT_FORMATS)
     add("--undirected", action="store_true", help="edges have no direction")
     add("--drop-duplicates", action="store_true", help="keep one of several equal edges")
     add("--drop-loops", action="store_true", help="drop edges from a vertex to itself")
     _add_algorithm_arguments(parser)
     _add_placement_arguments(parser)
-    add("--out", metavar="FILE", type=Path, help="where the answer goes, with the ids of EDGES")
-    add("--format", choices=("table", "json", "csv", "parquet", "arrow"),
-        help="of the answer (default: what FILE ends in, or table)")  # fmt: skip
-    add("--explain", action="store_true", help="read the graph, say what it would cost and stop")
-    add("--resume", action="store_true", help="go on from the last checkpoint")
-    add("--force", action="store_true", help="replace FILE, or an unfinished run, if it exists")
-    add("--runs", type=Path, default=Path("runs"), metavar="DIR", help=f"run directories {SHOWN}")
+    add_out(parser, "FILE", note=": one row per vertex, with the ids of EDGES")
+    add_format(parser, FORMATS, default=None, note="(default: what FILE ends in, or table)")
+    add_explain(parser)
+    add_resume_and_force(parser)
+    add_runs(parser)
 
 
 def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,12 +70,10 @@ def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--partitions", action=Number, parse=count(), default="1", metavar="P",
-        help=f"pieces of the graph, at most 1,000 and as many as it has vertices {SHOWN}")  # fmt: skip
+    add_partitions(parser, note="at most 1,000 and as many as the graph has vertices")
     add("--partitioning", default="ranges", metavar="HOW",
         help=f"ranges, hash, or vertex_cut (bfs, sssp, pagerank) {SHOWN}")  # fmt: skip
-    add("--engine", default="embedded", metavar="NAME",
-        help=f"embedded, ray (of our own, on this machine) or ray://HOST:PORT {SHOWN}")  # fmt: skip
+    add_engine(parser)
     add("--checkpoint-every", action=Number, parse=count(), metavar="N",
         help="supersteps between checkpoints (default: from what one costs)")  # fmt: skip
 
@@ -75,7 +81,9 @@ def _add_placement_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from talka.cli.graph_answers import print_answer, print_answer_as_csv, print_answer_as_json
     from talka.cli.graph_progress import SuperstepLines
+    from talka.cli.resuming import hint_to_resume
     from talka.errors import InvalidValueError
+    from talka.inputs import name_of
     from talka.jobs.base import execute
     from talka.jobs.graph import GraphJob
 
@@ -91,15 +99,11 @@ def run(args: argparse.Namespace) -> int:
         watch=SuperstepLines().show if sys.stderr.isatty() else None,
     )
     if args.explain:
-        return _explain(job, as_json=args.format == "json")
-    try:
-        with typed_names():
-            finished = execute(job, job.explain(), root=args.runs)
-    except (KeyboardInterrupt, SystemExit):
-        if job.can_be_resumed:
-            print(f"talka graph: {args.out}.unfinished has a checkpoint; the same command with "
-                  "--resume goes on from there", file=sys.stderr)  # fmt: skip
-        raise
+        return _explain(job, args)
+    with typed_names(), hint_to_resume(args, lambda: job.can_be_resumed):
+        finished = execute(job, job.explain(), root=args.runs)
+    if not finished.result["num_edges"]:
+        warn(f"{name_of(args.edges)} has no edges.")
     if args.format == "json":
         print_answer_as_json(job.answer, finished, args.out)
     elif args.format == "csv" and args.out is None:
@@ -118,19 +122,19 @@ def config_of(args: argparse.Namespace) -> "GraphConfig":
             algorithm=args.algorithm,
             input=Input(
                 edges=args.edges,
-                file_format=args.format_of_file,
-                undirected=args.undirected,
+                file_format=args.input_format,
+                directed=not args.undirected,
                 drop_duplicates=args.drop_duplicates,
                 drop_loops=args.drop_loops,
             ),
             arguments=Arguments(
                 source=tuple(args.source),
                 damping=args.damping,
-                supersteps=args.supersteps,
+                num_supersteps=args.supersteps,
                 tolerance=args.tolerance,
             ),
             placement=Placement(
-                partitions=args.partitions,
+                num_partitions=args.partitions,
                 partitioning=args.partitioning,
                 engine=args.engine,
                 checkpoint_every=args.checkpoint_every,
@@ -141,37 +145,41 @@ def config_of(args: argparse.Namespace) -> "GraphConfig":
 @contextlib.contextmanager
 def typed_names() -> Iterator[None]:
     """Name a wrong value as it was typed."""
-    from talka.errors import InvalidValueError
+    from talka.errors import InvalidValueError, OptionError
 
     try:
         yield
-    except InvalidValueError as error:
+    except (InvalidValueError, OptionError) as error:
         name = error.name.removeprefix("num_").replace("_", "-")
         if name not in OPTIONS:
             raise
-        raise InvalidValueError(f"--{name}", error.given, error.allowed) from None
+        raise type(error)(f"--{name}", *error.args[1:]) from None
 
 
-def _explain(job: "GraphJob", *, as_json: bool) -> int:
-    """Read and cut, show the plan; run nothing."""
+def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
+    """Read and cut the graph and show the plan; run nothing."""
     from talka.cli.costs import print_predicted
     from talka.cli.graph_answers import LATER_SUPERSTEPS
-    from talka.cli.tables import print_json
+    from talka.cli.tables import print_json, print_text
     from talka.events import Stream, progress_in_terminal
+    from talka.inputs import name_of
     from talka.units import format_bytes, format_count
 
     events = Stream()
     with progress_in_terminal(events), typed_names():
         plan = job.load(events)
+    if not plan.num_edges:
+        warn(f"{name_of(args.edges)} has no edges.")
     predicted = job.explain()
-    if as_json:
+    if args.format == "json":
         print_json({"plan": plan._asdict(), "predicted": [asdict(one) for one in predicted]})
         return 0
     vertices, edges = format_count(plan.num_vertices), format_count(plan.num_edges)
     memory, peak = format_bytes(plan.graph_bytes), format_bytes(plan.peak_bytes)
-    print(f"graph      {vertices} vertices, {edges} edges")
-    print(f"partitions {plan.num_partitions}, the largest {plan.balance:.2f} times the mean; "
+    print_text(f"graph      {vertices} vertices, {edges} edges")
+    print_text(f"partitions {plan.num_partitions}, the largest {plan.balance:.2f} times the mean; "
           f"{plan.cut_edges:.0%} of the edges cut, {format_count(plan.num_mirrors)} mirrors")  # fmt: skip
-    print(f"memory     {memory}, {peak} at the peak of building\n")
+    print_text(f"memory     {memory}, {peak} at the peak of building")
+    print()
     print_predicted([one for one in predicted if not LATER_SUPERSTEPS.fullmatch(one.part)])
     return 0

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from talka.cli.tables import print_json, print_table
+from talka.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from talka.jobs.base import Finished
@@ -58,7 +58,9 @@ def print_answer(answer: Any, finished: "Finished", out: Path | None) -> None:
     print()
     told = [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.part)]
     print_comparisons([row for row in told if row.predicted or row.part != "superstep/0"])
-    print("\n" + "\n".join([*result["notes"], _last_line(result, finished.dir, out)]))
+    print()
+    for line in (*result["notes"], _last_line(result, finished.dir, out)):
+        print_text(line)
 
 
 def _in_short(algorithm: str, answer: Any) -> tuple[str, list[dict[str, Any]]]:

@@ -16,15 +16,19 @@ user id 0). Nothing is left behind, whatever ends it.
 """
 
 import argparse
+import functools
 import re
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from talka.cli.numbers import Number, count, rate
+from talka.cli.options import SHOWN, add_format
+from talka.cli.parser import CommandParser
 from talka.cli.tables import print_json, print_table
-from talka.errors import InvalidValueError
+from talka.errors import InvalidValueError, OptionError
 from talka.units import format_bytes, format_rate, format_seconds, parse_rate, parse_seconds
 
 if TYPE_CHECKING:
@@ -44,12 +48,13 @@ _KILL = re.compile(r"(\d+)@([^+@]+)")
 _PAUSE = re.compile(r"(\d+)@([^+@]+)\+([^+@]+)")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add, shown = parser.add_argument, "(default: %(default)s)"
+def add_arguments(parser: CommandParser) -> None:
+    parser.check_words = functools.partial(_check_separator, parser)
+    add = parser.add_argument
     add("--hosts", metavar="N", action=Number, parse=count(), default="4",
-        help=f"number of hosts {shown}")  # fmt: skip
+        help=f"number of hosts {SHOWN}")  # fmt: skip
     add("--rate", action=Number, parse=rate(), default="100mbit",
-        help=f"of every link, each direction {shown}")  # fmt: skip
+        help=f"of every link, each direction {SHOWN}")  # fmt: skip
     add(
         "--rate-of",
         metavar="HOST=RATE",
@@ -58,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of one host's link; again for more",
     )
     add("--ranks-per-host", metavar="N", action=Number, parse=count(), default="1",
-        help=f"number {shown}")  # fmt: skip
+        help=f"number {SHOWN}")  # fmt: skip
     add(
         "--kill",
         metavar="RANK@TIME",
@@ -74,19 +79,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="stop a rank for a while: 1@5s+3s after 5 s for 3 s; again for more",
     )
     add("--logs", metavar="DIR", type=Path, help="keep rank-R.log there (default: if a rank fails)")
-    add("--format", choices=("table", "json"), default="table", help=f"of the result {shown}")
-    add("cmd", metavar="CMD", nargs="*", help="after `--`: the command and its arguments")
+    add_format(parser)
+    add(
+        "cmd",
+        metavar="CMD",
+        nargs="*",
+        default=[],
+        help="after `--`: the command and its arguments",
+    )
+
+
+def _check_separator(parser: CommandParser, words: Sequence[str]) -> None:
+    """Refuse a command without `--` before it: its options would be taken for those of the lab."""
+    start = _start_of_command(parser, words)
+    if start is not None:
+        typed = shlex.join(["talka", "lab", *words[:start], "--", *words[start:]])
+        raise OptionError("--", "is missing before the command", f"Type: {typed}")
+
+
+def _start_of_command(parser: CommandParser, words: Sequence[str]) -> int | None:
+    """Where the first word stands that belongs to no option; None if `--` or no such word is there."""
+    at = 0
+    while at < len(words) and words[at] != "--":
+        if not words[at].startswith("-"):
+            return at
+        has_value = parser.takes_value(words[at])
+        if has_value is None and "=" not in words[at]:
+            return None  # an unknown option: the parser reports that
+        at += 2 if has_value and words[at + 1 : at + 2] != ["--"] else 1
+    return None
 
 
 def run(args: argparse.Namespace) -> int:
     from talka.lab import RunOptions, run_lab
+
+    if not args.cmd:
+        advice = "Type it after `--`, such as: talka lab --hosts 4 --rate 100mbit -- talka probe"
+        raise OptionError("the command", "is missing", advice)
 
     options = RunOptions(troubles=_troubles(args), logs=args.logs, show=_show_on(args.format))
     try:
         result = run_lab(_config(args), args.cmd, options, check=False)
     except InvalidValueError as error:
         name = _OPTION_OF.get(error.name, error.name)
-        raise InvalidValueError(name, error.given, error.allowed) from None
+        given = format_rate(args.rate) if name == "--rate" else error.given
+        raise InvalidValueError(name, given, error.allowed) from None
     if args.format == "json":
         print_json(result.as_json())
     else:
@@ -159,4 +196,4 @@ def _print(result: "LabResult") -> None:
             }
         )
     title = f"\n{len(result.ranks)} ranks on {len(rows)} hosts, {format_seconds(result.seconds)}"
-    print_table(rows, title=title, right=("rate", "sent", "received"))
+    print_table(rows, title=title, right=("rate", "sent", "received"), prose=("exit codes",))

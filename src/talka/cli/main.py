@@ -4,7 +4,6 @@ A command is one file in this folder with three names: `HELP` (one line), `add_a
 and `run(args) -> int`. Heavy imports belong inside `run`, so that `talka --help` stays fast.
 """
 
-import argparse
 import contextlib
 import importlib
 import signal
@@ -14,6 +13,7 @@ from types import FrameType, ModuleType
 
 from talka import __version__
 from talka.cli.failures import exit_code_of, print_any_text
+from talka.cli.parser import CommandParser
 
 COMMANDS = (
     "demo", "embed", "similar", "analogy", "evaluate", "graph", "explain", "lab", "probe", "report",
@@ -29,24 +29,21 @@ exit codes:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line; `talka.cli.reference` writes docs/cli.md from it."""
-    parser = argparse.ArgumentParser(
+def build_parser() -> CommandParser:
+    """Build the parser of the whole command line; docs/cli.md is written from it."""
+    parser = CommandParser(
         prog="talka",
         description="Many ordinary machines, one job, little talk.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"talka {__version__}")
+    version = f"talka {__version__}"
+    parser.add_argument(
+        "-V", "--version", action="version", version=version, help="show the version and exit"
+    )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         module = _module(name)
-        command = subparsers.add_parser(
-            name,
-            help=module.HELP,
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        command = subparsers.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return parser
@@ -59,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _terminate_like_interrupt():
             print_any_text()
             args = build_parser().parse_args(given)
+            args.typed = tuple(given)
             code = int(args.run(args))
             if sys.stdout is not None:
                 sys.stdout.flush()  # a full disk shows here, not at the end of the process

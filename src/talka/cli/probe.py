@@ -16,8 +16,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from talka.cli.numbers import Number, count, seconds
+from talka.cli.options import SHOWN, add_format
 from talka.cli.tables import print_json, print_table
-from talka.errors import InvalidValueError
+from talka.errors import OptionError
 from talka.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -30,13 +31,13 @@ SHORTEST_S, LONGEST_S = 0.01, 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add, shown = parser.add_argument, "(default: %(default)s)"
+    add = parser.add_argument
     add("--seconds", metavar="TIME", action=Number, default="2s",
         parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
-        help=f"to spend, roughly {shown}")  # fmt: skip
+        help=f"to spend, roughly {SHOWN}")  # fmt: skip
     add("--workers", metavar="N", action=Number, parse=count(at_least=2, at_most=MAX_WORKERS),
         help="start N processes here, 2 or more, instead of joining ranks")  # fmt: skip
-    add("--format", choices=("table", "json"), default="table", help=f"of the output {shown}")
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,11 +59,11 @@ def _size(workers: int | None) -> int:
         return workers
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         return int(os.environ["WORLD_SIZE"])
-    raise InvalidValueError(
-        "RANK",
-        None,
-        "set by the lab or by torchrun. Run `talka lab --hosts 3 --rate 100mbit -- talka probe` or "
-        "`torchrun ... -m talka probe`, or give --workers N to measure this machine",
+    raise OptionError(
+        "--workers",
+        "is missing, and this is not a rank of the lab or of torchrun",
+        "Give --workers N to measure processes of this machine, or run "
+        "`talka lab --hosts 3 --rate 100mbit -- talka probe` or `torchrun ... -m talka probe`.",
     )
 
 

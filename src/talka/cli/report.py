@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from talka.cli.options import add_format, add_out
+
 if TYPE_CHECKING:
     from talka.events import RunRecord
 
@@ -17,12 +19,8 @@ HELP = "one HTML page about a run, with plots"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_dir", metavar="RUN", type=Path, help="the run directory")
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="where to put the page (default: RUN/report.html)"
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="what to print (default: text)"
-    )
+    add_out(parser, "FILE", note=" (default: RUN/report.html)")
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import argparse
 
 from talka.cli.numbers import Number, count
+from talka.cli.options import SHOWN, add_format
 
 HELP = "nearest neighbours of words in embeddings"
 
@@ -15,23 +16,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=Number,
         parse=count(),
         default="10",
-        help="neighbours of each (default: %(default)s)",
+        help=f"neighbours of each {SHOWN}",
     )
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="default: %(default)s"
-    )
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from talka.cli.tables import print_json, print_table
+    from talka.cli.words import known_word
     from talka.jobs.embeddings.vectors import Embeddings
 
     embeddings = Embeddings.load(args.dir)
-    found = {word: embeddings.similar(word, args.k) for word in args.words}
+    known = {word: known_word(embeddings, word, command="similar") for word in args.words}
+    found = {word: embeddings.similar(known[word], args.k) for word in args.words}
     if args.format == "json":
-        print_json({word: [near._asdict() for near in nearest] for word, nearest in found.items()})
+        print_json(
+            {known[word]: [near._asdict() for near in nearest] for word, nearest in found.items()}
+        )
         return 0
     for word, nearest in found.items():
-        rows = [{"word": near.word, "cosine": f"{near.similarity:.3f}"} for near in nearest]
-        print_table(rows, title=word, right=("cosine",))
+        rows = [{"word": near.word, "similarity": f"{near.similarity:.3f}"} for near in nearest]
+        print_table(rows, title=_title(word, known[word]), right=("similarity",))
     return 0
+
+
+def _title(typed: str, known: str) -> str:
+    return known if known == typed else f"{known} (for {typed})"

@@ -1,6 +1,12 @@
 """Every error that talka raises on purpose: `TalkaError` is their root."""
 
-from talka.errors.base import InvalidValueError, TalkaError, UnknownNameError
+from talka.errors.base import (
+    InvalidValueError,
+    OptionError,
+    TalkaError,
+    UnknownNameError,
+    did_you_mean,
+)
 from talka.errors.files import (
     CorpusError,
     DiskFullError,
@@ -56,6 +62,7 @@ __all__ = [
     "NotShippableError",
     "NotStorableError",
     "NothingToLearnError",
+    "OptionError",
     "OutputError",
     "PayloadError",
     "ProgramError",
@@ -71,5 +78,6 @@ __all__ = [
     "UnknownNameError",
     "UnknownVertexError",
     "WaitInTaskError",
+    "did_you_mean",
     "output_error",
 ]

@@ -1,4 +1,4 @@
-"""What every error is, and the two that are raised everywhere.
+"""What every error is, and those that are raised everywhere.
 
 A message says what happened, what was given, what is allowed and what to do. Arguments stay in
 `args`, so that an error survives the way between processes. `exit_code` is what the command line
@@ -6,7 +6,7 @@ returns: 2 when the caller can mend the input, 1 when the job itself failed.
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class TalkaError(Exception):
@@ -46,6 +46,32 @@ class UnknownNameError(TalkaError, LookupError):
         self.kind, self.name, self.known = kind, name, tuple(known)
 
     def __str__(self) -> str:
-        close = difflib.get_close_matches(self.name, self.known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(self.name, self.known)
         return f"no {self.kind} named {self.name!r}.{hint} Known: {', '.join(self.known)}."
+
+
+class OptionError(TalkaError, ValueError):
+    """An option or argument is missing, or does not go together with the others.
+
+    >>> print(OptionError("--source", "is missing", "Give the id of the vertex where bfs starts."))
+    --source is missing. Give the id of the vertex where bfs starts.
+    """
+
+    exit_code = 2
+
+    def __init__(self, name: str, problem: str, advice: str) -> None:
+        super().__init__(name, problem, advice)
+        self.name, self.problem, self.advice = name, problem, advice
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.problem}. {self.advice}"
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A question that offers the nearest known name, or an empty string if none is near.
+
+    >>> did_you_mean("grpah", ["graph", "report"]), did_you_mean("x", ["graph"])
+    (" Did you mean 'graph'?", '')
+    """
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

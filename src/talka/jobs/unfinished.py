@@ -32,6 +32,24 @@ def folder_beside(out: Path) -> Path:
     return out.parent / f"{out.name}.unfinished"
 
 
+def as_typed(option: str, value: Any) -> str:
+    """An option and its value as a person types them.
+
+    >>> (
+    ...     as_typed("--undirected", True),
+    ...     as_typed("--damping", None),
+    ...     as_typed("--source", ["a", "b"]),
+    ... )
+    ('--undirected', 'without --damping', '--source a --source b')
+    """
+    if value is None or value is False or value == []:
+        return f"without {option}"
+    if value is True:
+        return option
+    values = value if isinstance(value, list) else [value]
+    return " ".join(f"{option} {one}" for one in values)
+
+
 class Unfinished:
     """One job's use of OUT.unfinished; a subclass per kind of output says what differs."""
 

@@ -16,7 +16,7 @@ from talka.graph.reading.sniffing import Form
 from talka.inputs import name_of
 
 _ADVICE = (
-    'If it is an edge, say format="edges" (--format-of-file edges); if it is not, begin the line '
+    'If it is an edge, say format="edges" (--input-format edges); if it is not, begin the line '
     "with #."
 )
 

@@ -149,7 +149,7 @@ def refuse_metis(
     ):
         return
     problem = "it is METIS, whose lines do not begin with the id of their vertex"
-    advice = 'Say so: format="metis" (--format-of-file metis), or a name that ends in .metis.'
+    advice = 'Say so: format="metis" (--input-format metis), or a name that ends in .metis.'
     raise EdgeFileError(name_of(path), None, problem, advice)
 
 

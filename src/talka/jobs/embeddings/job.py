@@ -56,6 +56,11 @@ class Embed:
         self.config = {**config.resolved(), "out": str(out), "resume": resume}
         self._work = WorkFolder(out, config.resolved(), resume=resume, force=force)
 
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether an unfinished run is there that need not start from the beginning."""
+        return self._work.has_progress
+
     @cached_property
     def expected(self) -> Estimate | None:
         """What the corpus will give, from a sample; None where it cannot be sampled."""

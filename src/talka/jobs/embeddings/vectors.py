@@ -96,6 +96,11 @@ class Embeddings:
         lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
         return np.asarray(self.vectors / np.where(lengths == 0, 1, lengths), np.float32)
 
+    @cached_property
+    def is_lower_cased(self) -> bool:
+        """Whether no word has a capital letter, as after tokenizers that lower-case the text."""
+        return all(word == word.lower() for word in self.words)
+
     def __len__(self) -> int:
         return len(self.words)
 
@@ -144,5 +149,8 @@ class Embeddings:
         return [Neighbour(self.words[place], float(cosines[place])) for place in places]
 
     def _nearest_spelling(self, word: str) -> str | None:
+        for form in (word.lower(), word.capitalize(), word.upper()):
+            if form in self:
+                return form
         alike = [known for known in self.words if abs(len(known) - len(word)) <= SPELLING_SLACK]
         return next(iter(difflib.get_close_matches(word, alike, n=1)), None)

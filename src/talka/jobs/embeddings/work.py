@@ -20,7 +20,7 @@ from talka.errors import InvalidValueError, OutputError, SavedStateError
 from talka.files import write_whole
 from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
 from talka.jobs.output import writing
-from talka.jobs.unfinished import Unfinished
+from talka.jobs.unfinished import Unfinished, as_typed
 
 RESULT_NAME = "result.json"
 _OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
@@ -119,7 +119,7 @@ class WorkFolder(Unfinished):
         former, now = dict(_options(before)), dict(_options(self._plan))
         free = _FREE | ({"--workers"} if now["--parallel"] == "threads" else set())
         return [
-            f"{name} {former.get(name)}"
+            as_typed(name, former.get(name))
             for name, value in now.items()
             if name not in free and value != former.get(name)
         ]
@@ -132,11 +132,12 @@ class WorkFolder(Unfinished):
             raise InvalidValueError("--epochs", epochs, allowed)
 
     def _check_replaceable(self) -> None:
+        if not self.out.is_dir():
+            advice = "Vectors go into a folder: choose another --out, or move the file away."
+            raise OutputError(str(self.out), "is a file", advice)
         if not self._force:
             advice = "Choose another --out, or replace it with --force."
             raise OutputError(str(self.out), "exists already", advice)
-        if not self.out.is_dir():
-            raise OutputError(str(self.out), "is a file", "Choose another --out.")
         others = sorted({entry.name for entry in os.scandir(self.out)} - _OUTPUT)
         if others:  # somebody's folder: --force must not cost them more than vectors
             problem = f"holds other things than word vectors ({others[0]})"

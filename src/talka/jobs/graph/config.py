@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from talka.errors import InvalidValueError, UnknownNameError
+from talka.errors import InvalidValueError, OptionError, UnknownNameError
 from talka.graph.algorithms import ALGORITHMS
 from talka.graph.partitioning import WAYS
 from talka.graph.reading.detect import READERS, FileFormat
@@ -18,8 +18,8 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "bfs": ("source",),
         "sssp": ("source",),
-        "pagerank": ("source", "damping", "supersteps", "tolerance"),
-        "communities": ("supersteps",),
+        "pagerank": ("source", "damping", "num_supersteps", "tolerance"),
+        "communities": ("num_supersteps",),
     }
 )
 
@@ -30,7 +30,7 @@ class Input:
 
     edges: str
     file_format: FileFormat = "auto"
-    undirected: bool = False
+    directed: bool = True
     drop_duplicates: bool = False
     drop_loops: bool = False
 
@@ -45,28 +45,29 @@ class Arguments:
 
     source: tuple[str, ...] = ()
     damping: float | None = None
-    supersteps: int | None = None
+    num_supersteps: int | None = None
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        if self.supersteps is not None and self.supersteps < 1:
-            raise InvalidValueError("supersteps", self.supersteps, "a whole number of at least 1")
+        if self.num_supersteps is not None and self.num_supersteps < 1:
+            allowed = "a whole number of at least 1"
+            raise InvalidValueError("num_supersteps", self.num_supersteps, allowed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
     """In how many pieces, and where."""
 
-    partitions: int = 1
+    num_partitions: int = 1
     partitioning: str = "ranges"
     engine: str = "embedded"
     checkpoint_every: int | None = None
     """Supersteps between checkpoints; from their cost unless given."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.partitions <= MAX_PARTITIONS:
+        if not 1 <= self.num_partitions <= MAX_PARTITIONS:
             allowed = f"a whole number from 1 to {MAX_PARTITIONS:,}"
-            raise InvalidValueError("partitions", self.partitions, allowed)
+            raise InvalidValueError("num_partitions", self.num_partitions, allowed)
         if self.partitioning not in WAYS:
             raise UnknownNameError("way to cut a graph", self.partitioning, tuple(WAYS))
         if self.checkpoint_every is not None and self.checkpoint_every < 1:
@@ -89,17 +90,19 @@ class GraphConfig:
         for name, value in dataclasses.asdict(self.arguments).items():
             if value not in (None, ()) and name not in takes:
                 who = [other for other in _TAKES if name in _TAKES[other]]
-                raise InvalidValueError(name, value, f"left out: it is for {', '.join(who)}")
+                problem = f"is not an option of {self.algorithm}"
+                raise OptionError(name, problem, f"Leave it out: it is for {', '.join(who)}.")
         if ALGORITHMS[self.algorithm].needs_source and not self.arguments.source:
-            raise InvalidValueError(
-                "source", None, f"given for {self.algorithm}: the id of a vertex"
-            )
+            advice = f"Give the id of the vertex where {self.algorithm} starts."
+            raise OptionError("source", "is missing", advice)
 
     def resolved(self) -> dict[str, Any]:
         """Plain values, by the names of the command line."""
-        return {
+        plain = {
             "algorithm": self.algorithm,
             **dataclasses.asdict(self.input),
             **dataclasses.asdict(self.arguments),
             **dataclasses.asdict(self.placement),
         }
+        plain["undirected"] = not plain.pop("directed")
+        return {name.removeprefix("num_"): value for name, value in plain.items()}

@@ -1,10 +1,12 @@
 """Engines by the names of the command line."""
 
 from talka.engine import Embedded, Engine
-from talka.errors import InvalidValueError
+from talka.errors import OptionError, did_you_mean
 from talka.events import Stream
 
 _SCHEME = "ray://"
+_NAMES = ("embedded", "ray")
+_EXAMPLE = "ray://10.0.0.5:6379"
 
 
 def check_engine(name: str) -> None:
@@ -12,10 +14,19 @@ def check_engine(name: str) -> None:
 
     >>> check_engine("ray://head:6379")
     """
+    if name in _NAMES:
+        return
+    if not name.startswith(_SCHEME):
+        hint = did_you_mean(name, _NAMES) or " Choose one of them."
+        problem = f"is {name!r}, which is none of embedded, ray and {_EXAMPLE} (an address)"
+        raise OptionError("engine", problem, hint.strip())
     host, _, port = name.removeprefix(_SCHEME).rpartition(":")
-    is_address = name.startswith(_SCHEME) and bool(host) and port.isdecimal()
-    if name not in ("embedded", "ray") and not is_address:
-        raise InvalidValueError("engine", name, "embedded, ray or ray://HOST:PORT")
+    if not host or not port.isdecimal():
+        problem = f"is {name!r}, which has no address of a Ray cluster after {_SCHEME}"
+        if name.removeprefix(_SCHEME) == "HOST:PORT":
+            problem = f"is {name!r}, but HOST:PORT stands for the address of a Ray cluster"
+        advice = f"Give a host and the number of its port, such as {_EXAMPLE}, or `ray` alone."
+        raise OptionError("engine", problem, advice)
 
 
 def engine_by_name(name: str, events: Stream) -> Engine:

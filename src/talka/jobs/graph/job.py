@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from talka.errors import InvalidValueError
+from talka.errors import InvalidValueError, OptionError
 from talka.events import Event, Measured, Noted, Predicted, Stream, SuperstepDone
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
@@ -64,9 +64,8 @@ class GraphJob:
             check_answer_fits(config.algorithm, self._format, is_table=is_table)
             self._unfinished = CheckpointFolder(out, config.resolved(), resume=resume, force=force)
         elif resume:
-            raise InvalidValueError(
-                "--resume", resume, "given with --out: checkpoints lie beside it"
-            )
+            advice = "Checkpoints lie beside the output: give the --out of the run to continue."
+            raise OptionError("--resume", "needs --out", advice)
 
     @property
     def can_be_resumed(self) -> bool:
@@ -122,16 +121,16 @@ class GraphJob:
         given = self._config.input
         graph = Graph.from_edges(
             given.edges,
-            directed=not given.undirected,
+            directed=given.directed,
             drop_duplicates=given.drop_duplicates,
             drop_loops=given.drop_loops,
             format=given.file_format,
             events=events,
         )
-        num_partitions = self._config.placement.partitions
+        num_partitions = self._config.placement.num_partitions
         if num_partitions > max(1, graph.num_vertices):
             allowed = f"at most {max(1, graph.num_vertices):,}, as many as the graph has vertices"
-            raise InvalidValueError("partitions", num_partitions, allowed)
+            raise InvalidValueError("num_partitions", num_partitions, allowed)
         return graph
 
     def _predict(self, graph: Graph, events: Stream) -> None:
@@ -149,7 +148,7 @@ class GraphJob:
         with engine_by_name(placement.engine, events) as engine:
             options = RunOptions(
                 engine=engine,
-                num_partitions=placement.partitions,
+                num_partitions=placement.num_partitions,
                 partitioning=placement.partitioning,
                 checkpoint_dir=None if self._unfinished is None else self._unfinished.path,
                 checkpoint_every=placement.checkpoint_every,
@@ -165,7 +164,7 @@ def arguments_for(config: GraphConfig, graph: Graph) -> dict[str, Any]:
     arguments = config.arguments
     given: dict[str, Any] = {
         "damping": arguments.damping,
-        "num_supersteps": arguments.supersteps,
+        "num_supersteps": arguments.num_supersteps,
         "tolerance": arguments.tolerance,
     }
     if arguments.source:

@@ -43,16 +43,16 @@ class Plan(NamedTuple):
 def plan_of(graph: Graph, config: GraphConfig) -> Plan:
     placement = config.placement
     whole = graph
-    if config.algorithm in _LOOKS_BOTH_WAYS and placement.partitions > 1:
+    if config.algorithm in _LOOKS_BOTH_WAYS and placement.num_partitions > 1:
         whole = graph.undirected()
-    cut = whole.cut(placement.partitions, placement.partitioning)
+    cut = whole.cut(placement.num_partitions, placement.partitioning)
     rows = [graph.out] if graph.into is graph.out else [graph.out, graph.into]
-    if placement.partitions > 1:
+    if placement.num_partitions > 1:
         rows += [side for part in cut.parts for side in (part.out, part.into)]
     return Plan(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,
-        num_partitions=placement.partitions,
+        num_partitions=placement.num_partitions,
         balance=cut.report.balance,
         cut_edges=cut.report.cut_edges,
         num_mirrors=cut.report.num_mirrors,

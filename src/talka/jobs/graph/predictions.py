@@ -110,7 +110,7 @@ def _talk_of(config: GraphConfig) -> _Talk | None:
     arguments = config.arguments
     if config.algorithm == "pagerank":
         most = 20 if arguments.tolerance is None else 100
-        return _Talk(8, most if arguments.supersteps is None else arguments.supersteps)
+        return _Talk(8, most if arguments.num_supersteps is None else arguments.num_supersteps)
     if config.algorithm in ("bfs", "sssp"):
         return _Talk(4 if config.algorithm == "bfs" else 8, None)
     return None
@@ -120,7 +120,7 @@ def _pass_seconds(config: GraphConfig, plan: Plan) -> float | None:
     """One walk along all edges; on other machines nobody has measured it."""
     if config.placement.engine != "embedded":
         return None
-    num_edges = plan.num_edges * (2 if config.input.undirected else 1)
+    num_edges = plan.num_edges * (1 if config.input.directed else 2)
     return _SUPERSTEP_S + (num_edges / plan.edges_per_s if plan.edges_per_s else 0.0)
 
 

@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Final
 
 from talka.errors import OutputError
 from talka.files import unnamed_file
-from talka.jobs.unfinished import Unfinished
+from talka.jobs.unfinished import Unfinished, as_typed
 
 _FREE: Final = {"engine", "checkpoint_every"}
 """Options that may differ between a run and the one that resumes it."""
+_TYPED: Final = {"algorithm": "ALGORITHM", "edges": "EDGES", "file_format": "--input-format"}
+"""Names on the command line where they are not those of the plan."""
 
 
 class CheckpointFolder(Unfinished):
@@ -41,7 +43,7 @@ class CheckpointFolder(Unfinished):
 
     def differences(self, before: dict[str, Any]) -> list[str]:
         return [
-            f"{name.replace('_', '-')} {before.get(name)}"
+            as_typed(_TYPED.get(name, f"--{name.replace('_', '-')}"), before.get(name))
             for name, value in self._plan.items()
             if name not in _FREE and value != before.get(name)
         ]
