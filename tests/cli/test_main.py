@@ -34,6 +34,15 @@ def test_help_imports_nothing_heavy():
     assert done.stdout == "[]\n"
 
 
+def test_only_the_command_that_was_typed_is_imported():
+    code = (
+        "import sys; from talka.cli.main import main; main(['report', '/no/such']);"
+        "print([name for name in sys.modules if name in ('talka.cli.report', 'talka.cli.embed')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['talka.cli.report']\n"
+
+
 @pytest.mark.parametrize("command", [[], ["explain"], ["graph"], ["embed"], ["similar"]])
 def test_a_command_that_needs_more_prints_its_help(command):
     done, asked = talka(*command), talka(*command, "--help")

@@ -8,8 +8,6 @@ import argparse
 from talka.cli.numbers import Number, count
 from talka.cli.options import SHOWN, add_format
 
-HELP = "a is to b as c is to what, by embeddings"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")

@@ -11,8 +11,6 @@ from dataclasses import asdict
 from talka.cli.numbers import Number, count
 from talka.cli.options import SHOWN, TABLE, add_explain, add_format, add_runs
 
-HELP = "word vectors from the documentation on this machine, about a minute"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", action=Number, parse=count(), metavar="N", default="60",

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from talka.jobs.embeddings.evaluation import QuestionFile
     from talka.jobs.embeddings.job import Embed
 
-HELP = "word vectors from raw text"
 MIN_MEMORY_BYTES = 1_000_000
 _WHOLE: dict[str, Any] = {"action": Number, "parse": count()}
 _POSITIVE: dict[str, Any] = {"action": Number, "parse": number(above=0)}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from talka.jobs.embeddings.evaluation import AnalogyReport, SimilarityReport
     from talka.jobs.embeddings.statistics import Interval
 
-HELP = "judge embeddings by analogy and similarity files"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")

@@ -2,8 +2,6 @@
 
 import argparse
 
-HELP = "what a job would cost, before it runs"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from talka.cli import explain_collectives, explain_train

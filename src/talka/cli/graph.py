@@ -32,7 +32,6 @@ from talka.cli.options import (
 if TYPE_CHECKING:
     from talka.jobs.graph import GraphConfig, GraphJob
 
-HELP = "pagerank, shortest paths, components and more over a file of edges"
 PRINTABLE = ("table", "json", "csv")
 INPUT_FORMATS = ("edges", "adjacency", "ldbc", "csv", "tsv", "parquet", "arrow", "mtx", "metis")
 OPTIONS = ("source", "damping", "supersteps", "tolerance", "partitions", "partitioning", "engine",

@@ -34,7 +34,6 @@ from talka.units import format_bytes, format_rate, format_seconds, parse_rate, p
 if TYPE_CHECKING:
     from talka.lab import Kill, LabConfig, LabResult, Pause, Trouble
 
-HELP = "several hosts on this machine, each behind a slow link"
 _OPTION_OF = {
     "num_hosts": "--hosts",
     "rate_bits_per_s": "--rate",

@@ -1,7 +1,7 @@
 """`talka`: find the command, run it, turn errors into one line and an exit code.
 
-A command is one file in this folder with three names: `HELP` (one line), `add_arguments(parser)`
-and `run(args) -> int`. Heavy imports belong inside `run`, so that `talka --help` stays fast.
+A command is one file in this folder with two names, `add_arguments(parser)` and `run(args) -> int`. Only
+the file of the command that was typed is imported, and heavy imports belong inside `run`.
 """
 
 import contextlib
@@ -15,9 +15,18 @@ from talka import __version__
 from talka.cli.failures import exit_code_of, print_any_text
 from talka.cli.parser import CommandParser
 
-COMMANDS = (
-    "demo", "embed", "similar", "analogy", "evaluate", "graph", "explain", "lab", "probe", "report",
-)  # fmt: skip
+COMMANDS = {
+    "demo": "word vectors from the documentation on this machine, about a minute",
+    "embed": "word vectors from raw text",
+    "similar": "nearest neighbours of words in embeddings",
+    "analogy": "a is to b as c is to what, by embeddings",
+    "evaluate": "judge embeddings by analogy and similarity files",
+    "graph": "pagerank, shortest paths, components and more over a file of edges",
+    "explain": "what a job would cost, before it runs",
+    "lab": "several hosts on this machine, each behind a slow link",
+    "probe": "latency and rate between ranks, measured",
+    "report": "one HTML page about a run, with plots",
+}
 EXIT_CODES = """\
 exit codes:
   0    the job is done
@@ -29,8 +38,11 @@ exit codes:
 """
 
 
-def build_parser() -> CommandParser:
-    """Build the parser of the whole command line; docs/cli.md is written from it."""
+def build_parser(only: str | None = None) -> CommandParser:
+    """Build the parser of the whole command line; docs/cli.md is written from it.
+
+    With `only`, other commands than that one have a name and a line in the help, but no options.
+    """
     parser = CommandParser(
         prog="talka",
         description="Many ordinary machines, one job, little talk.",
@@ -41,11 +53,13 @@ def build_parser() -> CommandParser:
         "-V", "--version", action="version", version=version, help="show the version and exit"
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        module = _module(name)
-        command = subparsers.add_parser(name, help=module.HELP, description=module.__doc__)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+    for name, purpose in COMMANDS.items():
+        command = subparsers.add_parser(name, help=purpose)
+        if only in (None, name):
+            module = _module(name)
+            command.description = module.__doc__
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser
 
 
@@ -55,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _terminate_like_interrupt():
             print_any_text()
-            args = build_parser().parse_args(given)
+            args = build_parser(only=given[0] if given else "").parse_args(given)
             args.typed = tuple(given)
             code = int(args.run(args))
             if sys.stdout is not None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from talka.engine import GangWorker
     from talka.exchange.probe import Matrix, ProbeResult
 
-HELP = "latency and rate between ranks, measured"
 MAX_WORKERS = 64
 SHORTEST_S, LONGEST_S = 0.01, 3600.0
 

@@ -14,8 +14,6 @@ from talka.cli.options import add_format, add_out
 if TYPE_CHECKING:
     from talka.events import RunRecord
 
-HELP = "one HTML page about a run, with plots"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_dir", metavar="RUN", type=Path, help="the run directory")

@@ -5,8 +5,6 @@ import argparse
 from talka.cli.numbers import Number, count
 from talka.cli.options import SHOWN, add_format
 
-HELP = "nearest neighbours of words in embeddings"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")
