@@ -107,6 +107,16 @@ class ReleasedError(TalkaError, LookupError):
         )
 
 
+class HookClosedError(TalkaError):
+    """A hook was used after its `close`, or after the `with` block that it belongs to."""
+
+    def __str__(self) -> str:
+        return (
+            "this hook is closed and exchanges nothing more. Close it after the last backward pass; "
+            "to train further, wrap the model in a new DistributedDataParallel and attach a new hook."
+        )
+
+
 class WaitInTaskError(TalkaError):
     """A task waited for another one, perhaps for one that needs the thread it runs in."""
 

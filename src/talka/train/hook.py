@@ -6,8 +6,10 @@ of parameters come from the model, so residuals are kept by name, whatever bucke
 """
 
 import os
+import weakref
 from pathlib import Path
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, Self, cast
 
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -18,12 +20,14 @@ from torch.optim import Optimizer
 
 from talka.compress import Layout, Piece
 from talka.compress.base import NonFinite
+from talka.errors import HookClosedError
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
 from talka.network import Network
 from talka.renaming import renamed
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
+from talka.train.open_parts import OpenParts
 from talka.train.optimizers import check_momentum, warn_of_adam
 from talka.train.parameters import check_gradient, check_parameters
 from talka.train.rates import LearningRates
@@ -36,7 +40,11 @@ half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases are be
 
 
 class Hook:
-    """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks."""
+    """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks.
+
+    It is a context manager. Without `with` or `close`, it is closed when it becomes garbage or when
+    the interpreter exits.
+    """
 
     @renamed(spec="compressor")
     def __init__(
@@ -65,13 +73,12 @@ class Hook:
         self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
         self._layouts: dict[tuple[int, ...], Layout] = {}
         self._spec, self._name = compressor, exchange
-        self._exchange: Exchange | None = None
-        self._warm_up: Exchange | None = None
         self._journal = Journal(
             run_dir or os.environ.get(RUN_DIR_VARIABLE), self._whole_layout(), network
         )
+        self._open_parts = OpenParts(self._journal)
+        self._closing = weakref.finalize(self, self._open_parts.close)
         self._step_began, self._num_steps = False, 0
-        self._unused: UnusedParameters | None = None
         if optimizer is not None:
             check_momentum(optimizer, compressor, momentum)
             warn_of_adam(optimizer, compressor)
@@ -81,12 +88,15 @@ class Hook:
     @property
     def exchange(self) -> Exchange:
         """The exchange in use, opened when first used: trainers make hooks before their group."""
-        if self._unused is not None and not self._step_began:
-            self._unused.settle()
-        if self._exchange is None:
+        if not self._closing.alive:
+            raise HookClosedError
+        parts = self._open_parts
+        if parts.unused is not None and not self._step_began:
+            parts.unused.settle()
+        if parts.exchange is None:
             self._open(self._spec, self._name)
-        assert self._exchange is not None
-        return self._exchange
+        assert parts.exchange is not None
+        return parts.exchange
 
     @property
     def spec(self) -> str:
@@ -97,7 +107,7 @@ class Hook:
         if name is None and self._network is not None:
             name = choose(spec, num_values, self._network, layout=self._whole_layout()).exchange
         made = open_exchange(spec, name, group=self._group, **self._options)
-        self._spec, self._name, self._exchange = spec, made.name, made
+        self._spec, self._name, self._open_parts.exchange = spec, made.name, made
 
     def _whole_layout(self) -> Layout:
         pieces, start = [], 0
@@ -127,6 +137,7 @@ class Hook:
     def stats(self) -> dict[str, float]:
         """What the exchanges of this worker did so far, in all: bytes, seconds, steps."""
         journal, meter = self._journal, self._journal.total
+        exchange = self.exchange if self._closing.alive else self._open_parts.exchange
         return {
             "num_steps": journal.num_steps,
             "sent_bytes": meter.sent_bytes,
@@ -135,7 +146,7 @@ class Hook:
             "encode_s": meter.encode_s,
             "exchange_s": meter.wait_s,
             "decode_s": meter.decode_s,
-            "residual_norm": self.exchange.residual_norm(),
+            "residual_norm": 0.0 if exchange is None else exchange.residual_norm(),
         }
 
     def save(self, folder: str | Path) -> None:
@@ -158,14 +169,19 @@ class Hook:
         return {name: tuple(parameter.shape) for parameter, name in self._names.items()}
 
     def close(self) -> None:
-        """Write what is left to say about the run, and end the exchange's thread."""
-        if self._exchange is not None:
-            self._journal.close(self._exchange)
-        for exchange in (self._exchange, self._warm_up):
-            if exchange is not None:
-                exchange.close()
-        if self._unused is not None:
-            self._unused.close()
+        """Write the last comparison of the run, and end the exchange's thread. May be called twice."""
+        self._closing()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def watch(self, ddp: DistributedDataParallel) -> None:
         """Keep residuals of parameters that no worker uses in a step, where DDP allows such.
@@ -173,12 +189,13 @@ class Hook:
         `attach` calls it. A trainer that registers `exchange_hook` itself calls it with its DDP
         model if that has `find_unused_parameters=True` or `static_graph=True`.
         """
-        if self._unused is None and (ddp.find_unused_parameters or ddp.static_graph):
-            self._unused = UnusedParameters(ddp)
+        parts = self._open_parts
+        if parts.unused is None and (ddp.find_unused_parameters or ddp.static_graph):
+            parts.unused = UnusedParameters(ddp)
 
     def average(self, bucket: GradBucket) -> "Future[Tensor]":
         """What DDP calls for every bucket."""
-        exchange, flat = self.exchange, bucket.buffer()
+        exchange, flat, unused = self.exchange, bucket.buffer(), self._open_parts.unused
         if not self._step_began:
             self._step_began = True
             if self._rates is not None:
@@ -188,13 +205,13 @@ class Hook:
             if not self._optimizer.is_frozen:
                 exchange = self._warm_up_exchange()
             self._optimizer.to_momentum(bucket.parameters(), bucket.gradients())
-        if self._unused is not None:
-            self._unused.before_exchange(exchange, layout)
+        if unused is not None:
+            unused.before_exchange(exchange, layout)
         future = exchange.average(flat, layout)
         if not bucket.is_last():
             return cast("Future[Tensor]", future.then(_value))
-        if self._unused is not None:
-            self._unused.end_step()
+        if unused is not None:
+            unused.end_step()
         self._step_began = False
         self._num_steps += 1
         self._journal.step_waits()
@@ -206,10 +223,11 @@ class Hook:
         return cast("Future[Tensor]", future.then(last_value))
 
     def _warm_up_exchange(self) -> Exchange:
-        """Whole gradients, as long as FrozenAdam learns its variance from them."""
-        if self._warm_up is None:
-            self._warm_up = open_exchange("none", group=self._group)
-        return self._warm_up
+        """Exchange of whole gradients, for as long as FrozenAdam learns its variance from them."""
+        parts = self._open_parts
+        if parts.warm_up is None:
+            parts.warm_up = open_exchange("none", group=self._group)
+        return parts.warm_up
 
     def _layout(self, bucket: GradBucket) -> Layout:
         """Which parameters a bucket holds. DDP groups buckets anew after the first step."""
