@@ -7,6 +7,7 @@ of parameters come from the model, so residuals are kept by name, whatever bucke
 
 import os
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -31,7 +32,7 @@ from talka.train.open_parts import OpenParts
 from talka.train.optimizers import check_momentum, warn_of_adam
 from talka.train.parameters import check_gradient, check_parameters
 from talka.train.rates import LearningRates
-from talka.train.saved import Progress, load_state, save_state
+from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
 from talka.train.unused import UnusedParameters
 
 WHOLE_BELOW = 256
@@ -79,6 +80,7 @@ class Hook:
         self._open_parts = OpenParts(self._journal)
         self._closing = weakref.finalize(self, self._open_parts.close)
         self._step_began, self._num_steps = False, 0
+        self._run: int | None = None  # a random number that all workers have in common
         if optimizer is not None:
             check_momentum(optimizer, compressor, momentum)
             warn_of_adam(optimizer, compressor)
@@ -108,6 +110,8 @@ class Hook:
             name = choose(spec, num_values, self._network, layout=self._whole_layout()).exchange
         made = open_exchange(spec, name, group=self._group, **self._options)
         self._spec, self._name, self._open_parts.exchange = spec, made.name, made
+        if self._run is None:
+            self._run = common_number(made)
 
     def _whole_layout(self) -> Layout:
         pieces, start = [], 0
@@ -151,16 +155,35 @@ class Hook:
 
     def save(self, folder: str | Path) -> None:
         """Write all that the next step depends on, one file per rank. All workers must call it."""
-        rates = {} if self._rates is None else self._rates.state()
-        progress = Progress(self._num_steps, rates)
-        save_state(self.exchange, Path(folder), self._shapes(), progress)
+        save_state(self.exchange, Path(folder), self._shapes(), self._progress())
 
     def load(self, folder: str | Path) -> None:
         """Continue from what `save` wrote, also with another number of workers.
 
         All workers must call it. Either all of them load, or all raise SavedStateError.
         """
-        progress = load_state(self.exchange, Path(folder), self._shapes())
+        self._continue(load_state(self.exchange, Path(folder), self._shapes()))
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Return all that the next step depends on, as tensors and text, for a checkpoint.
+
+        Each rank has residuals of its own, so each has to store its own dict.
+        """
+        exchange = self.exchange
+        assert self._run is not None, "drawn when the exchange was opened"
+        return to_dict(exchange, self._shapes(), self._progress(), self._run)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned on this rank, with as many workers.
+
+        All workers must call it. Either all of them load, or all raise SavedStateError.
+        """
+        self._continue(from_dict(self.exchange, state, self._shapes()))
+
+    def _progress(self) -> Progress:
+        return Progress(self._num_steps, {} if self._rates is None else self._rates.state())
+
+    def _continue(self, progress: Progress) -> None:
         self._num_steps = progress.step
         if self._rates is not None:
             self._rates.load_state(progress.rates)

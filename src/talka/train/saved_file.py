@@ -55,7 +55,7 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
     """Check everything in a file. Raise Problem for what is damaged or does not belong here."""
     version = metadata.get("format")
     if version not in FORMATS:
-        raise Problem("was not written by save()")
+        raise Problem("was not written by save() or state_dict()")
     if any(tensor.dtype not in _TYPES for tensor in state.values()):
         raise Problem("holds tensors of a type that save() does not write")
     covered = dict(metadata) if version == FORMATS[1] else {}
