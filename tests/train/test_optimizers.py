@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError
 from talka.train.frozen_adam import FrozenAdam
-from talka.train.optimizers import check_momentum, warn_of_adam
+from talka.train.hook import Hook
+from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 
 PARAMETERS = [torch.nn.Parameter(torch.zeros(3))]
 
@@ -52,6 +53,53 @@ def test_adam_is_warned_of_with_biased_specs(spec):
     assert "FrozenAdam" in said
     assert messages(warn_of_adam, FrozenAdam(PARAMETERS), spec) == []
     assert messages(warn_of_adam, sgd(0.9), spec) == []
+
+
+class Wrapper:
+    """As trainers have it: an optimizer in `.optimizer`, and what it has itself."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.param_groups = optimizer.param_groups
+
+
+@pytest.mark.slow
+def test_what_accelerate_and_lightning_wrap_is_found():
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+    from lightning.pytorch.core.optimizer import LightningOptimizer
+
+    real = FrozenAdam(PARAMETERS)
+    try:
+        assert unwrapped(Accelerator(cpu=True).prepare_optimizer(real)) is real
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)
+    assert unwrapped(LightningOptimizer(real)) is real
+    assert unwrapped(Wrapper(Wrapper(real))) is real
+    assert unwrapped(real) is real
+
+
+def test_a_wrapped_frozen_adam_is_attached_and_a_wrapped_adam_is_warned_of():
+    model = torch.nn.Linear(3, 3)
+    frozen = FrozenAdam(model.parameters())
+    Hook(model, "onebit+ef", optimizer=Wrapper(frozen))
+    assert frozen.attached
+    with pytest.warns(UserWarning, match="AdamW with 'onebit"):
+        Hook(model, "onebit+ef", optimizer=Wrapper(torch.optim.AdamW(model.parameters())))
+    Hook(model, "topk:0.1+ef", optimizer=Wrapper(sgd(0.0)), momentum=0.9)
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        (torch.optim.lr_scheduler.StepLR(sgd(0.0), 1), "torch.optim.lr_scheduler.StepLR"),
+        (PARAMETERS, "builtins.list"),
+        (Wrapper(Wrapper(type("Odd", (), {"param_groups": []}))), "Wrapper"),
+    ],
+)
+def test_what_is_neither_an_optimizer_nor_a_wrapper_is_refused(other, name):
+    with pytest.raises(InvalidValueError, match=f"optimizer is '.*{name}'.*torch.optim.Optimizer"):
+        Hook(torch.nn.Linear(3, 3), "onebit+ef", optimizer=other)
 
 
 def adam_twin(gradients, *, lr, warmup_steps, beta_1=0.9, beta_2=0.999, eps=1e-8):

@@ -29,7 +29,7 @@ from talka.renaming import renamed
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
 from talka.train.open_parts import OpenParts
-from talka.train.optimizers import check_momentum, warn_of_adam
+from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 from talka.train.parameters import check_gradient, check_parameters
 from talka.train.rates import LearningRates
 from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
@@ -63,6 +63,8 @@ class Hook:
         momentum: float = 0.0,
     ) -> None:
         check_parameters(model)
+        if optimizer is not None:
+            optimizer = unwrapped(optimizer)
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._group, self._network = group, network
         self._options: dict[str, Any] = {
@@ -295,7 +297,7 @@ def attach(
 ) -> Hook:
     """Exchange the gradients of a DDP model with `compressor`, from the next backward pass on.
 
-    With `optimizer`, residuals follow the learning rate. With `network` (see `talka probe`), the
+    With `optimizer`, which a trainer may have wrapped, residuals follow the learning rate. With `network` (see `talka probe`), the
     cheapest exchange is chosen unless one is named. With `run_dir` or TALKA_RUN_DIR, every step is
     written as an event.
 
