@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from talka.errors import InvalidValueError
@@ -49,6 +50,8 @@ class FrozenAdam(Optimizer):
         self.warmup_steps = warmup_steps
         self.attached = False
         """A hook turns gradients into averaged momentum before `step` sees them."""
+        self.scaler: GradScaler | None = None
+        """What the hook was given: gradients come multiplied by its factor, and so momentum must."""
 
     @property
     def is_frozen(self) -> bool:
@@ -67,11 +70,12 @@ class FrozenAdam(Optimizer):
             for group in self.param_groups
             for parameter in group["params"]
         }
+        scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         for parameter, gradient in zip(parameters, gradients, strict=True):
             if parameter not in self.state:
                 continue
             beta = betas[parameter]
-            gradient.mul_(1 - beta).add_(self.state[parameter]["momentum"], alpha=beta)
+            gradient.mul_(1 - beta).add_(self.state[parameter]["momentum"], alpha=beta * scale)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -79,12 +83,36 @@ class FrozenAdam(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if not self._unscale():
+            return loss
         is_frozen = self.is_frozen
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None and not (is_frozen and parameter not in self.state):
                     self._update(parameter, group, is_frozen=is_frozen)
         return loss
+
+    _step_supports_amp_scaling = True  # a GradScaler then sets `found_inf` and `grad_scale`
+
+    def _unscale(self) -> bool:
+        """Divide gradients by a GradScaler's factor, unless that was done; return False for a skip."""
+        found_inf: Tensor | None = getattr(self, "found_inf", None)
+        if found_inf is None:
+            return True
+        if self.attached and self.scaler is None:
+            raise InvalidValueError(
+                "scaler",
+                None,
+                "the GradScaler of this FrozenAdam: without its factor, the hook mixes multiplied "
+                "gradients with plain momentum; call attach(..., optimizer=optimizer, scaler=scaler)",
+            )
+        factor: Tensor | None = getattr(self, "grad_scale", None)
+        if factor is not None and not found_inf:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter.grad.div_(factor)
+        return not found_inf
 
     def _update(self, parameter: Tensor, group: dict[str, Any], *, is_frozen: bool) -> None:
         state, gradient = self.state[parameter], parameter.grad

@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch._C._distributed_c10d import GradBucket
+from torch.amp import GradScaler
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -28,6 +29,7 @@ from talka.network import Network
 from talka.renaming import renamed
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
+from talka.train.loss_scale import LossScale
 from talka.train.open_parts import OpenParts
 from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 from talka.train.parameters import check_gradient, check_parameters
@@ -61,12 +63,16 @@ class Hook:
         nonfinite: NonFinite = "error",
         whole_below: int = WHOLE_BELOW,
         momentum: float = 0.0,
+        scaler: GradScaler | None = None,
     ) -> None:
         check_parameters(model)
         if optimizer is not None:
             optimizer = unwrapped(optimizer)
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._group, self._network = group, network
+        self._loss_scale = LossScale(scaler)
+        if self._loss_scale.is_used:
+            nonfinite = "pass"  # the scaler looks for what is not finite, and skips the step
         self._options: dict[str, Any] = {
             "nonfinite": nonfinite,
             "whole_below": whole_below,
@@ -87,7 +93,7 @@ class Hook:
             check_momentum(optimizer, compressor, momentum)
             warn_of_adam(optimizer, compressor)
         if isinstance(optimizer, FrozenAdam):
-            optimizer.attached = True
+            optimizer.attached, optimizer.scaler = True, scaler
 
     @property
     def exchange(self) -> Exchange:
@@ -95,11 +101,13 @@ class Hook:
         if not self._closing.alive:
             raise HookClosedError
         parts = self._open_parts
-        if parts.unused is not None and not self._step_began:
-            parts.unused.settle()
         if parts.exchange is None:
             self._open(self._spec, self._name)
         assert parts.exchange is not None
+        if not self._step_began:
+            self._loss_scale.settle(parts.exchange)
+            if parts.unused is not None:
+                parts.unused.settle()
         return parts.exchange
 
     @property
@@ -183,10 +191,11 @@ class Hook:
         self._continue(from_dict(self.exchange, state, self._shapes()))
 
     def _progress(self) -> Progress:
-        return Progress(self._num_steps, {} if self._rates is None else self._rates.state())
+        rates = {} if self._rates is None else self._rates.state()
+        return Progress(self._num_steps, rates, self._loss_scale.kept)
 
     def _continue(self, progress: Progress) -> None:
-        self._num_steps = progress.step
+        self._num_steps, self._loss_scale.kept = progress.step, progress.scale
         if self._rates is not None:
             self._rates.load_state(progress.rates)
 
@@ -225,6 +234,7 @@ class Hook:
             self._step_began = True
             if self._rates is not None:
                 self._rates.rescale(exchange.residuals())
+            self._loss_scale.begin_step(exchange)
         layout = self._layout(bucket)
         if isinstance(self._optimizer, FrozenAdam):
             if not self._optimizer.is_frozen:
@@ -234,7 +244,7 @@ class Hook:
             unused.before_exchange(exchange, layout)
         future = exchange.average(flat, layout)
         if not bucket.is_last():
-            return cast("Future[Tensor]", future.then(_value))
+            return cast("Future[Tensor]", future.then(self._checked))
         if unused is not None:
             unused.end_step()
         self._step_began = False
@@ -243,15 +253,23 @@ class Hook:
 
         def last_value(done: "Future[Tensor]") -> Tensor:
             self._journal.step_ends(exchange)
-            return done.value()
+            return self._checked(done)
 
         return cast("Future[Tensor]", future.then(last_value))
+
+    def _checked(self, future: "Future[Tensor]") -> Tensor:
+        """Return the average, or raise what the exchange raised, so that DDP raises it."""
+        average = future.value()
+        self._loss_scale.check(average)
+        return average
 
     def _warm_up_exchange(self) -> Exchange:
         """Exchange of whole gradients, for as long as FrozenAdam learns its variance from them."""
         parts = self._open_parts
         if parts.warm_up is None:
-            parts.warm_up = open_exchange("none", group=self._group)
+            parts.warm_up = open_exchange(
+                "none", group=self._group, nonfinite=self._options["nonfinite"]
+            )
         return parts.warm_up
 
     def _layout(self, bucket: GradBucket) -> Layout:
@@ -272,11 +290,6 @@ class Hook:
         return self._layouts[key]
 
 
-def _value(future: "Future[Tensor]") -> Tensor:
-    """Raises what the exchange raised, so that DDP tells it."""
-    return future.value()
-
-
 def exchange_hook(state: Hook, bucket: GradBucket) -> Future[Tensor]:
     """For trainers that register communication hooks themselves, with a `Hook` as their state."""
     return state.average(bucket)
@@ -294,6 +307,7 @@ def attach(
     nonfinite: NonFinite = "error",
     whole_below: int = WHOLE_BELOW,
     momentum: float = 0.0,
+    scaler: GradScaler | None = None,
 ) -> Hook:
     """Exchange the gradients of a DDP model with `compressor`, from the next backward pass on.
 
@@ -303,6 +317,9 @@ def attach(
 
     With `momentum`, each worker adds momentum to its own gradients before they are compressed; the
     optimizer then has to be plain SGD without any. Sparse compressors need it to keep their accuracy.
+
+    With `scaler`, the torch.amp.GradScaler of the loop, residuals and momentum follow its factor, and
+    are kept in steps that it skips; `nonfinite` is then "pass".
     """
     hook = Hook(
         ddp.module,
@@ -315,6 +332,7 @@ def attach(
         nonfinite=nonfinite,
         whole_below=whole_below,
         momentum=momentum,
+        scaler=scaler,
     )
     hook.exchange  # noqa: B018  # opened now: a wrong name should not wait for the first step
     hook.watch(ddp)

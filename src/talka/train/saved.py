@@ -40,6 +40,8 @@ class Progress(NamedTuple):
     """Number of steps since the beginning, over all restarts."""
     rates: Mapping[str, float] = {}
     """Learning rate that the residuals of each parameter belong to."""
+    scale: float = 1.0
+    """Factor of a GradScaler that residuals and momentum belong to."""
 
 
 def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progress) -> None:
@@ -74,6 +76,7 @@ def to_dict(
         "step": str(progress.step),
         "save": str(save),
         "rates": json.dumps(dict(progress.rates)),
+        "scale": repr(progress.scale),
         "shapes": json.dumps({name: list(shape) for name, shape in shapes.items()}),
     }
     metadata["checksum"] = checksum(tensors, metadata)
@@ -98,7 +101,7 @@ def _load(exchange: Exchange, source: str, read: Callable[[], list[Saved]]) -> P
     is_same_number = files[0].num_workers == exchange.num_workers
     exchange.load_state(states[0] if is_same_number else exchange.merged(states))
     dist.barrier(group=exchange.group)
-    return Progress(max(files[0].step, 0), files[0].rates)
+    return Progress(max(files[0].step, 0), files[0].rates, files[0].scale)
 
 
 def _read_dict(exchange: Exchange, state: object, shapes: Shapes) -> Saved:
