@@ -142,3 +142,23 @@ def test_gradients_that_grow_after_the_warm_up_move_no_weight_farther_than_adam_
     assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(
         expected, rel=1e-3, abs=1e-5
     )
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_a_parameter_first_used_after_the_warm_up_moves_as_far_as_adam_moves_it(attached):
+    """Its gradients are of one size: every entry has moved by a learning rate per step in the end."""
+    early, late = torch.nn.Parameter(torch.zeros(4)), torch.nn.Parameter(torch.zeros(4))
+    optimizer = FrozenAdam([early, late], lr=0.01, warmup_steps=5)
+    optimizer.attached = attached
+    signs, places = torch.tensor([1.0, -1.0, 1.0, -1.0]), []
+    for step in range(60):
+        early.grad = torch.ones(4)
+        late.grad = None if step < 10 else torch.zeros(4) if step == 10 else 1e-3 * signs
+        if attached:
+            used = [parameter for parameter in (early, late) if parameter.grad is not None]
+            optimizer.to_momentum(used, [parameter.grad for parameter in used])
+        optimizer.step()
+        places.append(late.detach().clone())
+    assert torch.equal(places[10], torch.zeros(4)), "a gradient of zero has no size"
+    torch.testing.assert_close(places[59] - places[58], -0.01 * signs, rtol=0.02, atol=0)
+    assert all((late * signs < -0.3).tolist())

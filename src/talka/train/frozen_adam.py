@@ -8,8 +8,10 @@ square, so feedback works as it does for SGD.
 Where gradients grow after the warm-up, a frozen variance is too small. Adam's own steps are never
 longer than max(1, (1 - beta 1) / sqrt(1 - beta 2)) learning rates; frozen ones are cut off there.
 
-What had no gradient in the whole warm-up, such as the rows of words that did not occur, has no
-variance to divide by and stays as it is: make the warm-up long enough to see everything.
+A parameter whose first gradient comes after the warm-up gets one variance for all of its entries: the
+mean square of that gradient, which compression hardly changes. Entries of a parameter that had no
+gradient in the whole warm-up, such as the rows of words that did not occur, have no variance to divide
+by and stay as they are: make the warm-up long enough to see everything.
 """
 
 import math
@@ -88,7 +90,11 @@ class FrozenAdam(Optimizer):
         is_frozen = self.is_frozen
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and not (is_frozen and parameter not in self.state):
+                if parameter.grad is None:
+                    continue
+                if is_frozen and parameter not in self.state:
+                    self._start_late(parameter, group["betas"])
+                if not is_frozen or parameter in self.state:
                     self._update(parameter, group, is_frozen=is_frozen)
         return loss
 
@@ -113,6 +119,25 @@ class FrozenAdam(Optimizer):
                     if parameter.grad is not None:
                         parameter.grad.div_(factor)
         return not found_inf
+
+    def _start_late(self, parameter: Tensor, betas: tuple[float, float]) -> None:
+        """Give a parameter a variance after the warm-up, from the first gradient that is not zero.
+
+        That gradient came as it is, not as momentum: it becomes the first momentum here.
+        """
+        gradient, (beta_1, beta_2) = parameter.grad, betas
+        assert gradient is not None
+        mean_square = float(gradient.square().mean())
+        if mean_square == 0:
+            return
+        corrected = mean_square * (1 - beta_2**self.warmup_steps)
+        self.state[parameter] = {
+            "step": torch.tensor(self.warmup_steps),
+            "momentum": torch.zeros_like(parameter),
+            "variance": torch.full_like(parameter, corrected),
+        }
+        if self.attached:
+            gradient.mul_(1 - beta_1)
 
     def _update(self, parameter: Tensor, group: dict[str, Any], *, is_frozen: bool) -> None:
         state, gradient = self.state[parameter], parameter.grad
