@@ -152,6 +152,27 @@ class GangError(TalkaError):
         return f"rank {self.rank} of {self.size} {self.how}. The end of its log:\n{tail}"
 
 
+class LostWorkerError(TalkaError):
+    """A worker ended, or stopped answering, in the middle of an exchange.
+
+    >>> print(LostWorkerError((2,), "Connection closed by peer"))
+    lost rank 2 in the middle of an exchange (Connection closed by peer). It ended, or its machine \
+cannot be reached: the end of its log says why, or which rank it lost itself. Start all workers \
+again, and load the last checkpoint.
+    """
+
+    def __init__(self, ranks: tuple[int, ...], problem: str) -> None:
+        super().__init__(ranks, problem)
+        self.ranks, self.problem = ranks, problem
+
+    def __str__(self) -> str:
+        return (
+            f"lost rank {' or '.join(map(str, self.ranks))} in the middle of an exchange "
+            f"({self.problem}). It ended, or its machine cannot be reached: the end of its log says "
+            "why, or which rank it lost itself. Start all workers again, and load the last checkpoint."
+        )
+
+
 class LabError(TalkaError):
     """A lab cannot be built here, or cannot go on.
 

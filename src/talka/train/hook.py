@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch._C._distributed_c10d import GradBucket
 from torch.amp import GradScaler
+from torch.autograd import Variable
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -88,6 +89,7 @@ class Hook:
         self._open_parts = OpenParts(self._journal)
         self._closing = weakref.finalize(self, self._open_parts.close)
         self._step_began, self._num_steps = False, 0
+        self._futures: list[Future[Tensor]] = []  # of the buckets of the current step
         self._run: int | None = None  # a random number that all workers have in common
         if optimizer is not None:
             check_momentum(optimizer, compressor, momentum)
@@ -243,12 +245,14 @@ class Hook:
         if unused is not None:
             unused.before_exchange(exchange, layout)
         future = exchange.average(flat, layout)
+        self._futures.append(future)
         if not bucket.is_last():
             return cast("Future[Tensor]", future.then(self._checked))
         if unused is not None:
             unused.end_step()
         self._step_began = False
         self._num_steps += 1
+        self._raise_at_the_end_of_the_backward_pass()
         self._journal.step_waits()
 
         def last_value(done: "Future[Tensor]") -> Tensor:
@@ -256,6 +260,19 @@ class Hook:
             return self._checked(done)
 
         return cast("Future[Tensor]", future.then(last_value))
+
+    def _raise_at_the_end_of_the_backward_pass(self) -> None:
+        """Have what an exchange raises reach the caller of `backward` as it is.
+
+        DDP waits for the same futures after this, but raises a RuntimeError that only has the text.
+        """
+        futures, self._futures = self._futures, []
+
+        def wait() -> None:
+            for future in futures:
+                future.wait()
+
+        Variable._execution_engine.queue_callback(wait)
 
     def _checked(self, future: "Future[Tensor]") -> Tensor:
         """Return the average, or raise what the exchange raised, so that DDP raises it."""
