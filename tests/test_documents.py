@@ -1,6 +1,8 @@
 """The documents tell the truth: paths exist, examples run, help is written down."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +22,8 @@ EXAMPLES = [
     pytest.param(path, marks=pytest.mark.slow if path.name in SLOW else (), id=path.name)
     for path in sorted((ROOT / "examples").glob("*.py"))
 ]
+
+RECIPES = sorted((ROOT / "examples" / "trainers").glob("*.py"))
 
 
 def test_every_path_on_the_map_exists_and_every_folder_is_on_it():
@@ -62,6 +66,24 @@ def test_every_example_runs_and_is_short(example):
         [sys.executable, str(example)], capture_output=True, text=True, timeout=250, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_every_recipe_for_a_trainer_runs_under_torchrun_and_is_short(recipe, tmp_path):
+    assert len(recipe.read_text().splitlines()) <= 60
+    [command] = re.findall(r"^    torchrun (.*)$", recipe.read_text(), re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *shlex.split(command)[:-1], str(recipe)],
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == [], "a recipe leaves nothing behind"
 
 
 def seconds_in(text):

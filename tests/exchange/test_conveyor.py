@@ -82,10 +82,10 @@ def wait_for(future, timeout_s=10):
 
 
 def test_what_is_under_way_is_finished_before_the_thread_ends():
-    said, signal = [], Signal()
+    said, signal, before = [], Signal(), threading.enumerate()
     conveyor = Conveyor(Meter())
     future = conveyor.put(lambda: steps(said, "a", signal), lambda: "done")
     signal.event.set()
     conveyor.close()
     assert future.wait() == "done"
-    assert not [one for one in threading.enumerate() if one.name == "talka-exchange"]
+    assert [one for one in threading.enumerate() if one not in before] == []

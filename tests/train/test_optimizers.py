@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError
 from talka.train.frozen_adam import FrozenAdam
-from talka.train.optimizers import check_momentum, warn_of_adam
+from talka.train.hook import Hook
+from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 
 PARAMETERS = [torch.nn.Parameter(torch.zeros(3))]
 
@@ -54,6 +55,53 @@ def test_adam_is_warned_of_with_biased_specs(spec):
     assert messages(warn_of_adam, sgd(0.9), spec) == []
 
 
+class Wrapper:
+    """As trainers have it: an optimizer in `.optimizer`, and what it has itself."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.param_groups = optimizer.param_groups
+
+
+@pytest.mark.slow
+def test_what_accelerate_and_lightning_wrap_is_found():
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+    from lightning.pytorch.core.optimizer import LightningOptimizer
+
+    real = FrozenAdam(PARAMETERS)
+    try:
+        assert unwrapped(Accelerator(cpu=True).prepare_optimizer(real)) is real
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)
+    assert unwrapped(LightningOptimizer(real)) is real
+    assert unwrapped(Wrapper(Wrapper(real))) is real
+    assert unwrapped(real) is real
+
+
+def test_a_wrapped_frozen_adam_is_attached_and_a_wrapped_adam_is_warned_of():
+    model = torch.nn.Linear(3, 3)
+    frozen = FrozenAdam(model.parameters())
+    Hook(model, "onebit+ef", optimizer=Wrapper(frozen))
+    assert frozen.attached
+    with pytest.warns(UserWarning, match="AdamW with 'onebit"):
+        Hook(model, "onebit+ef", optimizer=Wrapper(torch.optim.AdamW(model.parameters())))
+    Hook(model, "topk:0.1+ef", optimizer=Wrapper(sgd(0.0)), momentum=0.9)
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        (torch.optim.lr_scheduler.StepLR(sgd(0.0), 1), "torch.optim.lr_scheduler.StepLR"),
+        (PARAMETERS, "builtins.list"),
+        (Wrapper(Wrapper(type("Odd", (), {"param_groups": []}))), "Wrapper"),
+    ],
+)
+def test_what_is_neither_an_optimizer_nor_a_wrapper_is_refused(other, name):
+    with pytest.raises(InvalidValueError, match=f"optimizer is '.*{name}'.*torch.optim.Optimizer"):
+        Hook(torch.nn.Linear(3, 3), "onebit+ef", optimizer=other)
+
+
 def adam_twin(gradients, *, lr, warmup_steps, beta_1=0.9, beta_2=0.999, eps=1e-8):
     """One weight, in float64: Adam, whose variance stays as it is after the warm-up."""
     weight = momentum = variance = 0.0
@@ -94,3 +142,23 @@ def test_gradients_that_grow_after_the_warm_up_move_no_weight_farther_than_adam_
     assert frozen_adam(gradients, lr=0.01, warmup_steps=5) == pytest.approx(
         expected, rel=1e-3, abs=1e-5
     )
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_a_parameter_first_used_after_the_warm_up_moves_as_far_as_adam_moves_it(attached):
+    """Its gradients are of one size: every entry has moved by a learning rate per step in the end."""
+    early, late = torch.nn.Parameter(torch.zeros(4)), torch.nn.Parameter(torch.zeros(4))
+    optimizer = FrozenAdam([early, late], lr=0.01, warmup_steps=5)
+    optimizer.attached = attached
+    signs, places = torch.tensor([1.0, -1.0, 1.0, -1.0]), []
+    for step in range(60):
+        early.grad = torch.ones(4)
+        late.grad = None if step < 10 else torch.zeros(4) if step == 10 else 1e-3 * signs
+        if attached:
+            used = [parameter for parameter in (early, late) if parameter.grad is not None]
+            optimizer.to_momentum(used, [parameter.grad for parameter in used])
+        optimizer.step()
+        places.append(late.detach().clone())
+    assert torch.equal(places[10], torch.zeros(4)), "a gradient of zero has no size"
+    torch.testing.assert_close(places[59] - places[58], -0.01 * signs, rtol=0.02, atol=0)
+    assert all((late * signs < -0.3).tolist())

@@ -22,7 +22,7 @@ class NonFiniteError(TalkaError, ArithmeticError):
     """A gradient holds NaN or infinity, which a compressor would spread over all workers.
 
     >>> print(NonFiniteError("fc1.weight"))
-    'fc1.weight' holds NaN or infinity. Lower the learning rate or clip gradients; nonfinite="pass" sends such tensors whole and as they are.
+    'fc1.weight' holds NaN or infinity. Lower the learning rate or clip gradients; nonfinite="pass" sends such tensors whole and as they are. With a GradScaler, use attach(..., scaler=scaler).
     """
 
     def __init__(self, tensor: str) -> None:
@@ -32,7 +32,8 @@ class NonFiniteError(TalkaError, ArithmeticError):
     def __str__(self) -> str:
         return (
             f"{self.tensor!r} holds NaN or infinity. Lower the learning rate or clip gradients; "
-            'nonfinite="pass" sends such tensors whole and as they are.'
+            'nonfinite="pass" sends such tensors whole and as they are. With a GradScaler, use '
+            "attach(..., scaler=scaler)."
         )
 
 

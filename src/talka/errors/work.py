@@ -107,6 +107,16 @@ class ReleasedError(TalkaError, LookupError):
         )
 
 
+class HookClosedError(TalkaError):
+    """A hook was used after its `close`, or after the `with` block that it belongs to."""
+
+    def __str__(self) -> str:
+        return (
+            "this hook is closed and exchanges nothing more. Close it after the last backward pass; "
+            "to train further, wrap the model in a new DistributedDataParallel and attach a new hook."
+        )
+
+
 class WaitInTaskError(TalkaError):
     """A task waited for another one, perhaps for one that needs the thread it runs in."""
 
@@ -140,6 +150,27 @@ class GangError(TalkaError):
         lines = self.log_tail.rstrip().splitlines()[-20:]
         tail = "\n".join(f"  | {line}" for line in lines) if lines else "  | (empty)"
         return f"rank {self.rank} of {self.size} {self.how}. The end of its log:\n{tail}"
+
+
+class LostWorkerError(TalkaError):
+    """A worker ended, or stopped answering, in the middle of an exchange.
+
+    >>> print(LostWorkerError((2,), "Connection closed by peer"))
+    lost rank 2 in the middle of an exchange (Connection closed by peer). It ended, or its machine \
+cannot be reached: the end of its log says why, or which rank it lost itself. Start all workers \
+again, and load the last checkpoint.
+    """
+
+    def __init__(self, ranks: tuple[int, ...], problem: str) -> None:
+        super().__init__(ranks, problem)
+        self.ranks, self.problem = ranks, problem
+
+    def __str__(self) -> str:
+        return (
+            f"lost rank {' or '.join(map(str, self.ranks))} in the middle of an exchange "
+            f"({self.problem}). It ended, or its machine cannot be reached: the end of its log says "
+            "why, or which rank it lost itself. Start all workers again, and load the last checkpoint."
+        )
 
 
 class LabError(TalkaError):

@@ -21,6 +21,7 @@ from talka.compress.layout import nameless
 from talka.errors import InvalidValueError
 from talka.exchange.buffers import Buffers
 from talka.exchange.conveyor import Awaited, Conveyor, Steps
+from talka.exchange.message import Message
 from talka.exchange.meter import Meter
 from talka.exchange.momentum import Momentum, merged_momentum
 from talka.exchange.snapshot import Snapshot
@@ -267,18 +268,15 @@ class Call:
 
     def send(self, data: Tensor, to: int, *, phase: int = 0) -> Awaited:
         self._meter.sent_bytes += data.numel() * data.element_size()
-        other = self._exchange.global_ranks[to]
-        return _work(dist.isend(data, other, self._exchange.group, self._first_tag + phase))
+        other, group = self._exchange.global_ranks[to], self._exchange.group
+        tag = self._first_tag + phase
+        return Message(lambda: dist.isend(data, other, group, tag), [other])
 
     def receive(self, into: Tensor, source: int, *, phase: int = 0) -> Awaited:
         """Of at most as many bytes as the buffer has."""
-        other = self._exchange.global_ranks[source]
-        return _work(dist.irecv(into, other, self._exchange.group, self._first_tag + phase))
+        other, group = self._exchange.global_ranks[source], self._exchange.group
+        tag = self._first_tag + phase
+        return Message(lambda: dist.irecv(into, other, group, tag), [other])
 
     def received(self, num_bytes: int) -> None:
         self._meter.received_bytes += num_bytes
-
-
-def _work(work: "dist.Work | None") -> Awaited:
-    assert work is not None, "every rank of the group takes part"
-    return work

@@ -8,6 +8,7 @@ from torch import Tensor
 from talka.exchange.additive import AddsUp
 from talka.exchange.base import Call
 from talka.exchange.conveyor import Steps
+from talka.exchange.message import Message
 from talka.network import Cost, Network, all_reduce
 
 
@@ -18,7 +19,9 @@ class Ring(AddsUp):
         travels = 2 * (self.num_workers - 1) * wire.numel() * wire.element_size()
         self.meter.sent_bytes += travels // self.num_workers
         self.meter.received_bytes += travels // self.num_workers
-        yield [dist.all_reduce(wire, group=self.group, async_op=True)]
+        neighbours = {(self.rank + step) % self.num_workers for step in (-1, 1)}
+        ranks = sorted(self.global_ranks[rank] for rank in neighbours)
+        yield [Message(lambda: dist.all_reduce(wire, group=self.group, async_op=True), ranks)]
 
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:

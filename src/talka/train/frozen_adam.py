@@ -8,8 +8,10 @@ square, so feedback works as it does for SGD.
 Where gradients grow after the warm-up, a frozen variance is too small. Adam's own steps are never
 longer than max(1, (1 - beta 1) / sqrt(1 - beta 2)) learning rates; frozen ones are cut off there.
 
-What had no gradient in the whole warm-up, such as the rows of words that did not occur, has no
-variance to divide by and stays as it is: make the warm-up long enough to see everything.
+A parameter whose first gradient comes after the warm-up gets one variance for all of its entries: the
+mean square of that gradient, which compression hardly changes. Entries of a parameter that had no
+gradient in the whole warm-up, such as the rows of words that did not occur, have no variance to divide
+by and stay as they are: make the warm-up long enough to see everything.
 """
 
 import math
@@ -18,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from talka.errors import InvalidValueError
@@ -49,6 +52,8 @@ class FrozenAdam(Optimizer):
         self.warmup_steps = warmup_steps
         self.attached = False
         """A hook turns gradients into averaged momentum before `step` sees them."""
+        self.scaler: GradScaler | None = None
+        """What the hook was given: gradients come multiplied by its factor, and so momentum must."""
 
     @property
     def is_frozen(self) -> bool:
@@ -67,11 +72,12 @@ class FrozenAdam(Optimizer):
             for group in self.param_groups
             for parameter in group["params"]
         }
+        scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         for parameter, gradient in zip(parameters, gradients, strict=True):
             if parameter not in self.state:
                 continue
             beta = betas[parameter]
-            gradient.mul_(1 - beta).add_(self.state[parameter]["momentum"], alpha=beta)
+            gradient.mul_(1 - beta).add_(self.state[parameter]["momentum"], alpha=beta * scale)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -79,12 +85,59 @@ class FrozenAdam(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if not self._unscale():
+            return loss
         is_frozen = self.is_frozen
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and not (is_frozen and parameter not in self.state):
+                if parameter.grad is None:
+                    continue
+                if is_frozen and parameter not in self.state:
+                    self._start_late(parameter, group["betas"])
+                if not is_frozen or parameter in self.state:
                     self._update(parameter, group, is_frozen=is_frozen)
         return loss
+
+    _step_supports_amp_scaling = True  # a GradScaler then sets `found_inf` and `grad_scale`
+
+    def _unscale(self) -> bool:
+        """Divide gradients by a GradScaler's factor, unless that was done; return False for a skip."""
+        found_inf: Tensor | None = getattr(self, "found_inf", None)
+        if found_inf is None:
+            return True
+        if self.attached and self.scaler is None:
+            raise InvalidValueError(
+                "scaler",
+                None,
+                "the GradScaler of this FrozenAdam: without its factor, the hook mixes multiplied "
+                "gradients with plain momentum; call attach(..., optimizer=optimizer, scaler=scaler)",
+            )
+        factor: Tensor | None = getattr(self, "grad_scale", None)
+        if factor is not None and not found_inf:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter.grad.div_(factor)
+        return not found_inf
+
+    def _start_late(self, parameter: Tensor, betas: tuple[float, float]) -> None:
+        """Give a parameter a variance after the warm-up, from the first gradient that is not zero.
+
+        That gradient came as it is, not as momentum: it becomes the first momentum here.
+        """
+        gradient, (beta_1, beta_2) = parameter.grad, betas
+        assert gradient is not None
+        mean_square = float(gradient.square().mean())
+        if mean_square == 0:
+            return
+        corrected = mean_square * (1 - beta_2**self.warmup_steps)
+        self.state[parameter] = {
+            "step": torch.tensor(self.warmup_steps),
+            "momentum": torch.zeros_like(parameter),
+            "variance": torch.full_like(parameter, corrected),
+        }
+        if self.attached:
+            gradient.mul_(1 - beta_1)
 
     def _update(self, parameter: Tensor, group: dict[str, Any], *, is_frozen: bool) -> None:
         state, gradient = self.state[parameter], parameter.grad

@@ -6,28 +6,36 @@ of parameters come from the model, so residuals are kept by name, whatever bucke
 """
 
 import os
+import weakref
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, Self, cast
 
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch._C._distributed_c10d import GradBucket
+from torch.amp import GradScaler
+from torch.autograd import Variable
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from talka.compress import Layout, Piece
 from talka.compress.base import NonFinite
+from talka.errors import HookClosedError
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
 from talka.network import Network
 from talka.renaming import renamed
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
-from talka.train.optimizers import check_momentum, warn_of_adam
+from talka.train.loss_scale import LossScale
+from talka.train.open_parts import OpenParts
+from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 from talka.train.parameters import check_gradient, check_parameters
 from talka.train.rates import LearningRates
-from talka.train.saved import Progress, load_state, save_state
+from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
 from talka.train.unused import UnusedParameters
 
 WHOLE_BELOW = 256
@@ -36,7 +44,11 @@ half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases are be
 
 
 class Hook:
-    """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks."""
+    """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks.
+
+    It is a context manager. Without `with` or `close`, it is closed when it becomes garbage or when
+    the interpreter exits.
+    """
 
     @renamed(spec="compressor")
     def __init__(
@@ -52,10 +64,16 @@ class Hook:
         nonfinite: NonFinite = "error",
         whole_below: int = WHOLE_BELOW,
         momentum: float = 0.0,
+        scaler: GradScaler | None = None,
     ) -> None:
         check_parameters(model)
+        if optimizer is not None:
+            optimizer = unwrapped(optimizer)
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._group, self._network = group, network
+        self._loss_scale = LossScale(scaler)
+        if self._loss_scale.is_used:
+            nonfinite = "pass"  # the scaler looks for what is not finite, and skips the step
         self._options: dict[str, Any] = {
             "nonfinite": nonfinite,
             "whole_below": whole_below,
@@ -65,28 +83,34 @@ class Hook:
         self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
         self._layouts: dict[tuple[int, ...], Layout] = {}
         self._spec, self._name = compressor, exchange
-        self._exchange: Exchange | None = None
-        self._warm_up: Exchange | None = None
         self._journal = Journal(
             run_dir or os.environ.get(RUN_DIR_VARIABLE), self._whole_layout(), network
         )
+        self._open_parts = OpenParts(self._journal)
+        self._closing = weakref.finalize(self, self._open_parts.close)
         self._step_began, self._num_steps = False, 0
-        self._unused: UnusedParameters | None = None
+        self._futures: list[Future[Tensor]] = []  # of the buckets of the current step
+        self._run: int | None = None  # a random number that all workers have in common
         if optimizer is not None:
             check_momentum(optimizer, compressor, momentum)
             warn_of_adam(optimizer, compressor)
         if isinstance(optimizer, FrozenAdam):
-            optimizer.attached = True
+            optimizer.attached, optimizer.scaler = True, scaler
 
     @property
     def exchange(self) -> Exchange:
         """The exchange in use, opened when first used: trainers make hooks before their group."""
-        if self._unused is not None and not self._step_began:
-            self._unused.settle()
-        if self._exchange is None:
+        if not self._closing.alive:
+            raise HookClosedError
+        parts = self._open_parts
+        if parts.exchange is None:
             self._open(self._spec, self._name)
-        assert self._exchange is not None
-        return self._exchange
+        assert parts.exchange is not None
+        if not self._step_began:
+            self._loss_scale.settle(parts.exchange)
+            if parts.unused is not None:
+                parts.unused.settle()
+        return parts.exchange
 
     @property
     def spec(self) -> str:
@@ -97,7 +121,9 @@ class Hook:
         if name is None and self._network is not None:
             name = choose(spec, num_values, self._network, layout=self._whole_layout()).exchange
         made = open_exchange(spec, name, group=self._group, **self._options)
-        self._spec, self._name, self._exchange = spec, made.name, made
+        self._spec, self._name, self._open_parts.exchange = spec, made.name, made
+        if self._run is None:
+            self._run = common_number(made)
 
     def _whole_layout(self) -> Layout:
         pieces, start = [], 0
@@ -127,6 +153,7 @@ class Hook:
     def stats(self) -> dict[str, float]:
         """What the exchanges of this worker did so far, in all: bytes, seconds, steps."""
         journal, meter = self._journal, self._journal.total
+        exchange = self.exchange if self._closing.alive else self._open_parts.exchange
         return {
             "num_steps": journal.num_steps,
             "sent_bytes": meter.sent_bytes,
@@ -135,22 +162,42 @@ class Hook:
             "encode_s": meter.encode_s,
             "exchange_s": meter.wait_s,
             "decode_s": meter.decode_s,
-            "residual_norm": self.exchange.residual_norm(),
+            "residual_norm": 0.0 if exchange is None else exchange.residual_norm(),
         }
 
     def save(self, folder: str | Path) -> None:
         """Write all that the next step depends on, one file per rank. All workers must call it."""
-        rates = {} if self._rates is None else self._rates.state()
-        progress = Progress(self._num_steps, rates)
-        save_state(self.exchange, Path(folder), self._shapes(), progress)
+        save_state(self.exchange, Path(folder), self._shapes(), self._progress())
 
     def load(self, folder: str | Path) -> None:
         """Continue from what `save` wrote, also with another number of workers.
 
         All workers must call it. Either all of them load, or all raise SavedStateError.
         """
-        progress = load_state(self.exchange, Path(folder), self._shapes())
-        self._num_steps = progress.step
+        self._continue(load_state(self.exchange, Path(folder), self._shapes()))
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Return all that the next step depends on, as tensors and text, for a checkpoint.
+
+        Each rank has residuals of its own, so each has to store its own dict.
+        """
+        exchange = self.exchange
+        assert self._run is not None, "drawn when the exchange was opened"
+        return to_dict(exchange, self._shapes(), self._progress(), self._run)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned on this rank, with as many workers.
+
+        All workers must call it. Either all of them load, or all raise SavedStateError.
+        """
+        self._continue(from_dict(self.exchange, state, self._shapes()))
+
+    def _progress(self) -> Progress:
+        rates = {} if self._rates is None else self._rates.state()
+        return Progress(self._num_steps, rates, self._loss_scale.kept)
+
+    def _continue(self, progress: Progress) -> None:
+        self._num_steps, self._loss_scale.kept = progress.step, progress.scale
         if self._rates is not None:
             self._rates.load_state(progress.rates)
 
@@ -158,14 +205,19 @@ class Hook:
         return {name: tuple(parameter.shape) for parameter, name in self._names.items()}
 
     def close(self) -> None:
-        """Write what is left to say about the run, and end the exchange's thread."""
-        if self._exchange is not None:
-            self._journal.close(self._exchange)
-        for exchange in (self._exchange, self._warm_up):
-            if exchange is not None:
-                exchange.close()
-        if self._unused is not None:
-            self._unused.close()
+        """Write the last comparison of the run, and end the exchange's thread. May be called twice."""
+        self._closing()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def watch(self, ddp: DistributedDataParallel) -> None:
         """Keep residuals of parameters that no worker uses in a step, where DDP allows such.
@@ -173,43 +225,69 @@ class Hook:
         `attach` calls it. A trainer that registers `exchange_hook` itself calls it with its DDP
         model if that has `find_unused_parameters=True` or `static_graph=True`.
         """
-        if self._unused is None and (ddp.find_unused_parameters or ddp.static_graph):
-            self._unused = UnusedParameters(ddp)
+        parts = self._open_parts
+        if parts.unused is None and (ddp.find_unused_parameters or ddp.static_graph):
+            parts.unused = UnusedParameters(ddp)
 
     def average(self, bucket: GradBucket) -> "Future[Tensor]":
         """What DDP calls for every bucket."""
-        exchange, flat = self.exchange, bucket.buffer()
+        exchange, flat, unused = self.exchange, bucket.buffer(), self._open_parts.unused
         if not self._step_began:
             self._step_began = True
             if self._rates is not None:
                 self._rates.rescale(exchange.residuals())
+            self._loss_scale.begin_step(exchange)
         layout = self._layout(bucket)
         if isinstance(self._optimizer, FrozenAdam):
             if not self._optimizer.is_frozen:
                 exchange = self._warm_up_exchange()
             self._optimizer.to_momentum(bucket.parameters(), bucket.gradients())
-        if self._unused is not None:
-            self._unused.before_exchange(exchange, layout)
+        if unused is not None:
+            unused.before_exchange(exchange, layout)
         future = exchange.average(flat, layout)
+        self._futures.append(future)
         if not bucket.is_last():
-            return cast("Future[Tensor]", future.then(_value))
-        if self._unused is not None:
-            self._unused.end_step()
+            return cast("Future[Tensor]", future.then(self._checked))
+        if unused is not None:
+            unused.end_step()
         self._step_began = False
         self._num_steps += 1
+        self._raise_at_the_end_of_the_backward_pass()
         self._journal.step_waits()
 
         def last_value(done: "Future[Tensor]") -> Tensor:
             self._journal.step_ends(exchange)
-            return done.value()
+            return self._checked(done)
 
         return cast("Future[Tensor]", future.then(last_value))
 
+    def _raise_at_the_end_of_the_backward_pass(self) -> None:
+        """Have what an exchange raises reach the caller of `backward` as it is.
+
+        DDP waits for the same futures after this, but raises a RuntimeError that only has the text.
+        """
+        futures, self._futures = self._futures, []
+
+        def wait() -> None:
+            for future in futures:
+                future.wait()
+
+        Variable._execution_engine.queue_callback(wait)
+
+    def _checked(self, future: "Future[Tensor]") -> Tensor:
+        """Return the average, or raise what the exchange raised, so that DDP raises it."""
+        average = future.value()
+        self._loss_scale.check(average)
+        return average
+
     def _warm_up_exchange(self) -> Exchange:
-        """Whole gradients, as long as FrozenAdam learns its variance from them."""
-        if self._warm_up is None:
-            self._warm_up = open_exchange("none", group=self._group)
-        return self._warm_up
+        """Exchange of whole gradients, for as long as FrozenAdam learns its variance from them."""
+        parts = self._open_parts
+        if parts.warm_up is None:
+            parts.warm_up = open_exchange(
+                "none", group=self._group, nonfinite=self._options["nonfinite"]
+            )
+        return parts.warm_up
 
     def _layout(self, bucket: GradBucket) -> Layout:
         """Which parameters a bucket holds. DDP groups buckets anew after the first step."""
@@ -229,11 +307,6 @@ class Hook:
         return self._layouts[key]
 
 
-def _value(future: "Future[Tensor]") -> Tensor:
-    """Raises what the exchange raised, so that DDP tells it."""
-    return future.value()
-
-
 def exchange_hook(state: Hook, bucket: GradBucket) -> Future[Tensor]:
     """For trainers that register communication hooks themselves, with a `Hook` as their state."""
     return state.average(bucket)
@@ -251,15 +324,19 @@ def attach(
     nonfinite: NonFinite = "error",
     whole_below: int = WHOLE_BELOW,
     momentum: float = 0.0,
+    scaler: GradScaler | None = None,
 ) -> Hook:
     """Exchange the gradients of a DDP model with `compressor`, from the next backward pass on.
 
-    With `optimizer`, residuals follow the learning rate. With `network` (see `talka probe`), the
+    With `optimizer`, which a trainer may have wrapped, residuals follow the learning rate. With `network` (see `talka probe`), the
     cheapest exchange is chosen unless one is named. With `run_dir` or TALKA_RUN_DIR, every step is
     written as an event.
 
     With `momentum`, each worker adds momentum to its own gradients before they are compressed; the
     optimizer then has to be plain SGD without any. Sparse compressors need it to keep their accuracy.
+
+    With `scaler`, the torch.amp.GradScaler of the loop, residuals and momentum follow its factor, and
+    are kept in steps that it skips; `nonfinite` is then "pass".
     """
     hook = Hook(
         ddp.module,
@@ -272,6 +349,7 @@ def attach(
         nonfinite=nonfinite,
         whole_below=whole_below,
         momentum=momentum,
+        scaler=scaler,
     )
     hook.exchange  # noqa: B018  # opened now: a wrong name should not wait for the first step
     hook.watch(ddp)

@@ -1,6 +1,7 @@
-"""Optimizers that do not go with what is said, or only if something is changed."""
+"""Optimizers inside of wrappers, and optimizers that do not go with a compressor."""
 
 import warnings
+from typing import Any
 
 from torch.optim import SGD, Optimizer
 
@@ -8,6 +9,26 @@ from talka.errors import InvalidValueError
 
 _SAFE_WITH_ADAM = ("none", "fp16", "bf16", "trunc16")
 _SPARSE = ("topk", "randomk", "threshold", "significance")
+
+
+def unwrapped(optimizer: Any) -> Optimizer:
+    """Return the real optimizer inside of wrappers such as those of accelerate and Lightning.
+
+    A wrapper has `param_groups`, and the optimizer, or a further wrapper, in `.optimizer`. Its own
+    type says nothing: accelerate's is a `torch.optim.Optimizer` whatever it wraps.
+    """
+    inner = optimizer
+    while hasattr(inner, "param_groups") and hasattr(inner, "optimizer"):
+        inner = inner.optimizer
+    if not isinstance(inner, Optimizer):
+        given = type(optimizer)
+        raise InvalidValueError(
+            "optimizer",
+            f"{given.__module__}.{given.__qualname__}",
+            "a torch.optim.Optimizer, or a wrapper that has param_groups and keeps the optimizer in "
+            "`.optimizer`; give attach() the one that is inside",
+        )
+    return inner
 
 
 def check_momentum(optimizer: Optimizer, spec: str, momentum: float) -> None:

@@ -1,4 +1,7 @@
-"""Saving and loading what an exchange needs to continue, one safetensors file per rank.
+"""Saving and loading what an exchange needs to continue: a file or a dict of each rank.
+
+A file is in the safetensors format. A dict has the same two parts: `tensors` and `metadata`, which is
+text by name; so `torch.save`, safetensors and trainers can store it.
 
 Residuals are part of what has been learned and was not applied yet: without them a restart forgets.
 With another number of workers, the exchange merges the states of all former workers into one.
@@ -8,14 +11,15 @@ All workers check what they read, compare it, and only then change anything: eit
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import safetensors
 import safetensors.torch
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from talka.errors import SavedStateError
 from talka.exchange import Exchange
@@ -24,6 +28,7 @@ from talka.files import whole_file
 from talka.train.saved_file import Expected, Problem, Saved, checksum, parse
 
 FORMAT = "talka-exchange-2"
+_DICT = "the dict given to load_state_dict()"
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -35,42 +40,105 @@ class Progress(NamedTuple):
     """Number of steps since the beginning, over all restarts."""
     rates: Mapping[str, float] = {}
     """Learning rate that the residuals of each parameter belong to."""
+    scale: float = 1.0
+    """Factor of a GradScaler that residuals and momentum belong to."""
 
 
 def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progress) -> None:
     """Write this rank's file; return when all ranks have written theirs."""
     folder.mkdir(parents=True, exist_ok=True)
-    state = {key: value.contiguous() for key, value in exchange.state().items()}
-    metadata = {
-        "format": FORMAT,
-        "spec": exchange.spec,
-        "exchange": exchange.name,
-        "num_workers": str(exchange.num_workers),
-        "step": str(progress.step),
-        "save": str(_id_of_this_save(exchange)),
-        "rates": json.dumps(dict(progress.rates)),
-        "shapes": json.dumps({name: list(shape) for name, shape in shapes.items()}),
-    }
-    metadata["checksum"] = checksum(state, metadata)
+    state = to_dict(exchange, shapes, progress, common_number(exchange))
     with whole_file(_path(folder, exchange.rank)) as beside:
-        beside.write_bytes(safetensors.torch.save(state, metadata))
+        beside.write_bytes(safetensors.torch.save(**state))
     dist.barrier(group=exchange.group)
 
 
 def load_state(exchange: Exchange, folder: Path, shapes: Shapes) -> Progress:
     """Read what the same or another number of workers saved, and continue from it on this rank."""
+    return _load(exchange, str(folder), lambda: _read_files(exchange, folder, shapes))
+
+
+def to_dict(
+    exchange: Exchange, shapes: Shapes, progress: Progress, save: int
+) -> dict[str, dict[str, Any]]:
+    """Return copies of all tensors of this rank, and their metadata.
+
+    `save` is a number that the dicts of all ranks have in common. No other rank has to take part:
+    many trainers ask one rank after another, or one alone.
+    """
+    tensors = {key: value.clone().contiguous() for key, value in exchange.state().items()}
+    metadata = {
+        "format": FORMAT,
+        "spec": exchange.spec,
+        "exchange": exchange.name,
+        "num_workers": str(exchange.num_workers),
+        "rank": str(exchange.rank),
+        "step": str(progress.step),
+        "save": str(save),
+        "rates": json.dumps(dict(progress.rates)),
+        "scale": repr(progress.scale),
+        "shapes": json.dumps({name: list(shape) for name, shape in shapes.items()}),
+    }
+    metadata["checksum"] = checksum(tensors, metadata)
+    return {"tensors": tensors, "metadata": metadata}
+
+
+def from_dict(exchange: Exchange, state: object, shapes: Shapes) -> Progress:
+    """Continue on this rank from what `to_dict` returned on the same rank of as many workers."""
+    return _load(exchange, _DICT, lambda: [_read_dict(exchange, state, shapes)])
+
+
+def _load(exchange: Exchange, source: str, read: Callable[[], list[Saved]]) -> Progress:
+    """Read, compare with all other ranks, and only then change the exchange."""
     problem: SavedStateError | None = None
     files: list[Saved] = []
     try:
-        files = _read_files(exchange, folder, shapes)
+        files = read()
     except SavedStateError as error:
         problem = error
-    _compare(exchange, folder, files, problem)
+    _compare(exchange, source, files, problem)
     states = [saved.state for saved in files]
     is_same_number = files[0].num_workers == exchange.num_workers
     exchange.load_state(states[0] if is_same_number else exchange.merged(states))
     dist.barrier(group=exchange.group)
-    return Progress(max(files[0].step, 0), files[0].rates)
+    return Progress(max(files[0].step, 0), files[0].rates, files[0].scale)
+
+
+def _read_dict(exchange: Exchange, state: object, shapes: Shapes) -> Saved:
+    tensors, metadata = _parts(state)
+    try:
+        saved = parse(tensors, metadata, Expected(exchange.spec, exchange.name, shapes))
+    except Problem as error:
+        raise SavedStateError(_DICT, str(error)) from None
+    if saved.num_workers != exchange.num_workers:
+        raise SavedStateError(
+            _DICT,
+            f"was saved by {saved.num_workers} workers, here are {exchange.num_workers}; hook.save() "
+            "and hook.load() can change the number of workers, one rank's dict cannot",
+        )
+    if metadata.get("rank") != str(exchange.rank):
+        raise SavedStateError(
+            _DICT,
+            f"was saved by rank {metadata.get('rank')}, this is rank {exchange.rank}; every rank has "
+            "to save its own, since their residuals differ",
+        )
+    return saved
+
+
+def _parts(state: object) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Check the types in a dict, which may come from any file. Tensors may be on any device."""
+    if not isinstance(state, Mapping) or set(state) != {"tensors", "metadata"}:
+        raise SavedStateError(_DICT, "is not a dict of 'tensors' and 'metadata'")
+    tensors, metadata = state["tensors"], state["metadata"]
+    if not _is_dict_of(tensors, Tensor) or not _is_dict_of(metadata, str):
+        raise SavedStateError(_DICT, "has other entries than tensors and text by name")
+    return {key: tensor.detach().cpu() for key, tensor in tensors.items()}, dict(metadata)
+
+
+def _is_dict_of(value: object, kind: type) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(entry, kind) for key, entry in value.items()
+    )
 
 
 def read_file(path: Path, expected: Expected) -> Saved:
@@ -122,7 +190,7 @@ def _mixed(steps: Sequence[str]) -> str:
 
 
 def _compare(
-    exchange: Exchange, folder: Path, files: Sequence[Saved], problem: SavedStateError | None
+    exchange: Exchange, source: str, files: Sequence[Saved], problem: SavedStateError | None
 ) -> None:
     """Raise SavedStateError on all ranks if one of them could not read its part of one save."""
     mine = torch.tensor([0, *files[0].identity] if files else [1, 0, 0, 0])
@@ -133,15 +201,15 @@ def _compare(
     failed = [rank for rank, row in enumerate(rows) if row[0]]
     if failed:
         ranks = ", ".join(map(str, failed))
-        raise SavedStateError(str(folder), f"was refused on rank {ranks}, whose error says why")
+        raise SavedStateError(source, f"was refused on rank {ranks}, whose error says why")
     identities = [(int(row[1]), int(row[2]), int(row[3])) for row in rows]
     if len(set(identities)) > 1:
         steps = [f"rank {rank} has step {one[1]}" for rank, one in enumerate(identities)]
-        raise SavedStateError(str(folder), _mixed(steps))
+        raise SavedStateError(source, _mixed(steps))
 
 
-def _id_of_this_save(exchange: Exchange) -> int:
-    """A random number that all ranks write into their files."""
+def common_number(exchange: Exchange) -> int:
+    """Draw a random number that is the same on all ranks. All workers must call it."""
     number = torch.tensor(secrets.randbits(62))
     dist.broadcast(number, exchange.global_ranks[0], group=exchange.group)
     return int(number)

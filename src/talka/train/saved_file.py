@@ -40,6 +40,7 @@ class Saved(NamedTuple):
     save: int
     """The number that all files of one save have in common; -1 where the format has none."""
     rates: dict[str, float]
+    scale: float
 
     @property
     def identity(self) -> tuple[int, int, int]:
@@ -55,7 +56,7 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
     """Check everything in a file. Raise Problem for what is damaged or does not belong here."""
     version = metadata.get("format")
     if version not in FORMATS:
-        raise Problem("was not written by save()")
+        raise Problem("was not written by save() or state_dict()")
     if any(tensor.dtype not in _TYPES for tensor in state.values()):
         raise Problem("holds tensors of a type that save() does not write")
     covered = dict(metadata) if version == FORMATS[1] else {}
@@ -75,7 +76,7 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
         rates, shapes = _rates(metadata), _shapes(metadata)
     for key, tensor in state.items():
         _check_tensor(key, tensor, expected, shapes)
-    return Saved(state, num_workers, step, save, rates)
+    return Saved(state, num_workers, step, save, rates, _scale(metadata))
 
 
 def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
@@ -114,6 +115,18 @@ def _rates(metadata: Mapping[str, str]) -> dict[str, float]:
         if type(rate) is not float or not 0 <= rate < math.inf:
             raise Problem(f"has a learning rate of {name!r} that is not a number of at least 0")
     return rates
+
+
+def _scale(metadata: Mapping[str, str]) -> float:
+    """Return the factor of a GradScaler, which files of former versions do not have."""
+    text = metadata.get("scale", "1.0")
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = math.nan
+    if not 0 < scale < math.inf:
+        raise Problem(f"has scale {text[:40]!r}, which is not a number above 0")
+    return scale
 
 
 def _shapes(metadata: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
