@@ -137,6 +137,10 @@ def _run_python(block: Block, names: dict[str, object]) -> None:
 
 def _run_console(block: Block) -> None:
     for command in commands_of(block.text):
+        if command.prompt:
+            raise Failed(
+                f"`{command.prompt}$` needs the mark `<!-- two machines -->` before its block"
+            )
         done = subprocess.run(
             ["bash", "-c", command.text],
             stdout=subprocess.PIPE,

@@ -38,6 +38,7 @@ def test_nearly_all_blocks_are_run():
         ("```python\nprint(1)\n```\n```text\none\n```\n", "line 1: the block printed\n1"),
         ("\n```console\n$ echo a\nb\n```\n", "line 2: `echo a` printed\na"),
         ("```console\n$ false\n```\n", "`false` ended with 1"),
+        ("```console\nfirst$ true\n```\n", "needs the mark"),
     ],
 )
 def test_a_block_that_does_something_else_is_noticed(text, problem, tmp_path):
