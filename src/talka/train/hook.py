@@ -328,9 +328,9 @@ def attach(
 ) -> Hook:
     """Exchange the gradients of a DDP model with `compressor`, from the next backward pass on.
 
-    With `optimizer`, which a trainer may have wrapped, residuals follow the learning rate. With `network` (see `talka probe`), the
-    cheapest exchange is chosen unless one is named. With `run_dir` or TALKA_RUN_DIR, every step is
-    written as an event.
+    With `optimizer`, which a trainer may have wrapped, residuals follow the learning rate. With
+    `network` (see `talka probe`), the cheapest exchange is chosen unless one is named. With `run_dir`
+    or TALKA_RUN_DIR, every step is written as an event.
 
     With `momentum`, each worker adds momentum to its own gradients before they are compressed; the
     optimizer then has to be plain SGD without any. Sparse compressors need it to keep their accuracy.
