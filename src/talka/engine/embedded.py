@@ -4,7 +4,6 @@ Native tasks run in threads. Tasks with `python=True` run in worker processes; o
 driver serves each of them, so a worker's death is seen by the thread that waits for it.
 """
 
-import functools
 import itertools
 import os
 import tempfile
@@ -135,13 +134,13 @@ class Embedded(Driver):
         self._thread_state.in_task = True
         meter = Meter(name, self.events)
         while (task := self._native.next(when_idle=meter.flush)) is not None:
-            self._serve(task, functools.partial(self._run_native, task, meter))
+            self._serve(task, self._run_native, task, meter)
 
     def _serve_python(self, name: str) -> None:
         meter = Meter(name, self.events)
         crew: list[WorkerProcess] = []  # the worker process of this thread, if there is one
         while (task := self._python.next(when_idle=meter.flush)) is not None:
-            self._serve(task, functools.partial(self._run_on, crew, task, name, meter))
+            self._serve(task, self._run_on, crew, task, name, meter)
 
     def _run_on(self, crew: list[WorkerProcess], task: Task, name: str, meter: Meter) -> None:
         if not crew:

@@ -44,6 +44,8 @@ def wrap(values: Sequence[Any]) -> Parcels:
     """Prepare settled values or files for a message."""
     if not values:
         return Parcels([], [])
+    if len(values) == 1 and is_inline(values[0]):  # as for most tasks
+        return Parcels([values[0].data], [])
     contents = [compact(value) for value in values]
     left = MAX_INLINE_BYTES
     for position, content in enumerate(contents):

@@ -70,7 +70,8 @@ class Store:
                 self._shared[output] = entry
         if self._used_bytes > self.memory_bytes:
             self._make_room(output)
-        self._bound_descriptors()
+        if isinstance(content, File):
+            self._bound_descriptors()
         return num_bytes
 
     def get(self, output: OutputId) -> Any:
@@ -110,10 +111,11 @@ class Store:
         with self._lock:
             entry = self._entries.pop(output, None)
             if entry is not None:
-                self._shared.pop(output, None)
                 self._used_bytes -= entry.num_bytes
-                self._spilled_bytes -= _on_disk_bytes(entry.content)
                 entry.num_bytes = 0
+                if isinstance(entry.content, File):
+                    self._shared.pop(output, None)
+                    self._spilled_bytes -= _on_disk_bytes(entry.content)
 
     def clear(self) -> None:
         with self._lock:

@@ -71,15 +71,25 @@ def function_text(function: Callable[..., Any], name: str) -> Function:
     return made
 
 
-def _key(function: types.FunctionType, name: str) -> Hashable | None:
-    """Return what its text depends on; None if it calls helpers, which depend on other values."""
+def _key(
+    function: types.FunctionType, name: str, above: tuple[types.FunctionType, ...] = ()
+) -> Hashable | None:
+    """Return what its text depends on, helpers included; None if something else is among it."""
     bound = inspect.getclosurevars(function)
-    values = {**bound.globals, **bound.nonlocals}
-    if not all(isinstance(value, _CONSTANTS) for value in values.values()):
-        return None
-    # Equal numbers can have other texts: 1, 1.0 and True, or 0.0 and -0.0.
-    constants = tuple((known, value, repr(value)) for known, value in values.items())
-    return (name, where_is(function), function.__code__, constants, frozenset(bound.unbound))
+    values: list[Hashable] = []
+    for known, value in {**bound.globals, **bound.nonlocals}.items():
+        inner = getattr(value, "py_func", value)
+        if isinstance(inner, types.FunctionType) and inner not in above:
+            helper = _key(inner, known, (*above, function))
+            if helper is None:
+                return None
+            values.append(helper)
+        elif isinstance(value, _CONSTANTS):
+            # Equal numbers can have other texts: 1, 1.0 and True, or 0.0 and -0.0.
+            values.append((known, value, repr(value)))
+        else:
+            return None
+    return (name, where_is(function), function.__code__, *values, *sorted(bound.unbound))
 
 
 def where_is(function: types.FunctionType) -> str:
