@@ -117,28 +117,28 @@ def test_all_ranks_get_the_same_result_also_of_a_part_of_them():
 @pytest.mark.alone
 @pytest.mark.usefixtures("lab_works")
 def test_the_probe_finds_the_rates_that_the_lab_set():
-    """Headers take 4.4%. A busy machine makes a probe too low, never too high: the highest counts.
+    """Headers take 4.4%. A busy machine makes a probe too low, or too high if the receiver stalls.
 
-    Slow links need no timers that are right to a millisecond, see `tests/lab/test_lab.py`.
+    So each rate has to be found in one of several tries. Slow links need no timers that are right to
+    a millisecond, see `tests/lab/test_lab.py`.
     """
     fast, slow = 4e6, 1e6
-    expected = [[0, fast, slow], [fast, 0, slow], [slow, slow, 0]]
-    rates, link_rates, latencies_s = np.zeros((3, 3)), np.zeros(3), np.full((3, 3), np.inf)
+    expected = np.array([[0, fast, slow], [fast, 0, slow], [slow, slow, 0]])
+    is_found, is_link_found = np.zeros((3, 3), bool), np.zeros(3, bool)
+    latencies_s, tries = np.full((3, 3), np.inf), []
     command = [sys.executable, "-m", "talka", "probe", "--format", "json"]
     with Lab(LabConfig(num_hosts=3, rate_bits_per_s=fast, rate_of={2: slow})) as lab:
-        for _ in range(4):
+        while len(tries) < 8 and not (is_found.all() and is_link_found.all()):
             shown = []
             lab.run(command, RunOptions(show=shown.append, timeout_s=250))
             probed = json.loads(b"".join(shown))
             assert probed["hosts"] == [0, 1, 2]
-            rates = np.maximum(rates, np.array(probed["rate_bits_per_s"], float))
-            link_rates = np.maximum(
-                link_rates, [link["rate_bits_per_s"] for link in probed["links"]]
-            )
+            tries.append(np.array(probed["rate_bits_per_s"], float))
+            is_found |= np.isclose(tries[-1], expected, rtol=0.1)
+            links = [link["rate_bits_per_s"] for link in probed["links"]]
+            is_link_found |= np.isclose(links, [fast, fast, slow], rtol=0.1)
             latencies_s = np.minimum(latencies_s, np.array(probed["latency_s"], float))
-            if np.allclose(rates, expected, rtol=0.1):
-                break
-    np.testing.assert_allclose(rates, expected, rtol=0.1)
-    np.testing.assert_allclose(link_rates, [fast, fast, slow], rtol=0.1)
+    assert is_found.all(), tries
+    assert is_link_found.all(), tries
     between = latencies_s[~np.eye(3, dtype=bool)]
     assert ((between > 1e-6) & (between < 0.05)).all()
