@@ -88,7 +88,7 @@ def _nothing():
 
 
 def _ref(submitted):
-    """Commits before December 2026 return a list for one output, too."""
+    """Return the one Ref of a task; older commits have a list of it."""
     return submitted[0] if isinstance(submitted, list) else submitted
 
 

@@ -23,7 +23,7 @@ class Report:
     """Aggregates, still in pieces that the driver combines."""
 
     def as_plain(self) -> dict[str, Any]:
-        return vars(self)  # asdict copies every value: it would take as long as a small superstep
+        return vars(self)  # asdict would copy every value, for each task
 
     @staticmethod
     def merged(plain: list[dict[str, Any]]) -> "Report":
