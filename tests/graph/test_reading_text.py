@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from talka.errors import EdgeFileError, GraphTooLargeError
@@ -68,6 +68,8 @@ def test_whole_numbers_are_read_in_any_dress(tmp_path_factory, drawn, block_byte
 
 @settings(deadline=None, max_examples=60)
 @given(edge_texts(WORDS.filter(lambda word: not word.strip("-").isdigit())))
+@example(('" : 0.0\n', [('"', ":")], [0.0]))
+@example(('"" a 0.0\n', [('""', "a")], [0.0]))
 def test_strings_are_read_in_any_dress(tmp_path_factory, drawn):
     content, pairs, weights = drawn
     graph = Graph.from_edges(written(tmp_path_factory.mktemp("edges"), content))

@@ -22,7 +22,7 @@ from talka.graph.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import blocks, read_twice, size_of
 from talka.graph.reading.fields import COMMENTS
-from talka.graph.reading.names import described, is_header, places
+from talka.graph.reading.names import described, is_header, is_number, places
 from talka.graph.reading.tables import edges_from_table, no_edges
 
 _WHOLE = re.compile(r"-?[0-9]+")
@@ -80,7 +80,7 @@ def _sniffed(path: Path, delimiter: str) -> Form | None:
     if not has_header:
         second = first
     names = first if has_header else [f"f{place}" for place in range(len(first))]
-    at = places(names, lambda place: place < len(second) and _is_number(second[place]))
+    at = places(names, lambda place: place < len(second) and is_number(second[place]))
     ids = [second[place] for place in (at.source, at.target) if place < len(second)]
     kind = pa.int64() if _are_whole(ids) or (has_header and len(rows) == 1) else pa.string()
     types = {names[at.source]: kind, names[at.target]: kind}
@@ -150,11 +150,3 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _are_whole(fields: list[str]) -> bool:
     return all(_WHOLE.fullmatch(field.strip()) for field in fields)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -33,12 +33,13 @@ def is_header(fields: Sequence[str]) -> bool:
 
     >>> is_header(["Source", "Target", "Weight"]), is_header(["anna", "bert"])
     (True, False)
-    >>> is_header(["", "person", "friend"])
-    True
+    >>> is_header(["", "person", "friend"]), is_header(["", "person", "0.5"])
+    (True, False)
     """
     names = [_plain(field) for field in fields]
     has_ends = any(name in SOURCES for name in names) and any(name in TARGETS for name in names)
-    return has_ends or (len(names) > 2 and names[0] in INDEXES)
+    has_index = len(names) > 2 and names[0] in INDEXES and not any(map(is_number, names))
+    return has_ends or has_index
 
 
 class Places(NamedTuple):
@@ -90,8 +91,26 @@ def described(names: Sequence[str], at: Places) -> str:
     return f"{ends}, {weight}{unused}"
 
 
+def unquoted(name: str) -> str:
+    """Return a name without the quotes around it; a single quote is a name like any other.
+
+    >>> unquoted('"person"'), unquoted('""'), unquoted('"')
+    ('person', '', '"')
+    """
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
+
+
 def _plain(name: str) -> str:
-    return name.strip().strip('"').strip().lower()
+    return unquoted(name.strip()).strip().lower()
+
+
+def is_number(field: str | bytes) -> bool:
+    """Return whether a field of text is a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _place(known: Sequence[str], names: Sequence[str]) -> int | None:

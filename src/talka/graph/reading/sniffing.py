@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from talka.graph.reading.fields import COMMENTS, GAPS, BadLine
-from talka.graph.reading.names import Places, described, is_header, places
+from talka.graph.reading.names import Places, described, is_header, is_number, places, unquoted
 
 _LINE = re.compile(rb"[^\r\n]+")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -100,7 +100,7 @@ def _with_names(form: Form, lines: list[Line]) -> Form:
     if len(names) < len(fields):
         problem = f"the line has {len(fields)} fields, but the header has {len(names)} names"
         raise BadLine(form.line, problem, "Name every column, or make the header a comment (#).")
-    at = places(names[: len(fields)], lambda place: _is_number(fields[place]))
+    at = places(names[: len(fields)], lambda place: is_number(fields[place]))
     has_strings = not _are_whole([fields[at.source], fields[at.target]])
     note = described(names, at)
     return form._replace(has_strings=has_strings, at=at, notes=(note,))
@@ -111,7 +111,7 @@ def _with_counts(form: Form, text: bytes, lines: list[Line]) -> tuple[Form, byte
     first, second = lines[0], lines[-1]
     if len(lines) < 2 or len(form.counts) not in (2, 3):
         return form._replace(counts=()), text
-    if len(form.counts) == 2 and len(second.fields) == 3 and _is_number(second.fields[2]):
+    if len(form.counts) == 2 and len(second.fields) == 3 and is_number(second.fields[2]):
         has_strings = not _are_whole(second.fields[:2])
         form = form._replace(num_fields=3, has_strings=has_strings, at=Places(0, 1, 2))
         form = form._replace(line=line_of(text, second), has_counts=True)
@@ -151,7 +151,7 @@ def _names(lines: list[Line]) -> list[str]:
     The first name is empty if the line begins with a comma or tab and the next has a field more.
     """
     first, second = lines[0], lines[-1]
-    names = [field.decode(errors="replace").strip('"') for field in first.fields]
+    names = [unquoted(field.decode(errors="replace")) for field in first.fields]
     has_index = first.has_gap and len(second.fields) == len(names) + 1
     return ["", *names] if has_index else names
 
@@ -165,11 +165,3 @@ def _counts(line: Line) -> tuple[int, ...]:
     if is_short and all(field.isdigit() and len(field) <= _NUM_DIGITS for field in line.fields):
         return tuple(int(field) for field in line.fields)
     return ()
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
