@@ -330,6 +330,7 @@ def spawned_rank(rank, size, port):
 
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
     dist.init_process_group("gloo", rank=rank, world_size=size)
+    dist.barrier()  # a rank that ends while others still connect breaks their connections
     dist.destroy_process_group()
 
 
