@@ -1,5 +1,6 @@
 """The documents tell the truth: paths exist, examples run, help is written down."""
 
+import json
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.chart import chart
 from talka.cli.main import COMMANDS, EXIT_CODES, build_parser
 from talka.cli.reference import reference
 
@@ -48,6 +50,13 @@ def test_the_command_reference_is_what_the_parser_says():
     for command in COMMANDS:
         assert f"## `talka {command}`" in written
     assert EXIT_CODES in build_parser().format_help()
+
+
+def test_the_chart_shows_the_published_results():
+    results = ROOT / "benchmarks" / "results" / "slow_network_2xcpu_202611.json"
+    assert (ROOT / "docs" / "slow_network.svg").read_text() == chart(
+        json.loads(results.read_text())
+    )
 
 
 def test_make_targets_in_the_documents_exist():
