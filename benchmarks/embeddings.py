@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.harness import arguments, peer, publish, spread
 from talka.data.text import PairOptions, Resources, count_pairs, scan_corpus
+from talka.events import read_run
 from talka.jobs.documentation import documentation_files, documentation_in
 from talka.jobs.embeddings import Embeddings, evaluate
 from talka.train.models.glove import GloVe, GloVeConfig, fixed_sample
@@ -197,7 +198,7 @@ def gensim_row(path, epochs, columns):
 
 
 def whole_job(path, epochs, *options):
-    """`talka embed` as a process of its own: what it says of itself, and the wall time."""
+    """Run `talka embed` as a process; return its result, its wall time and its comparisons."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             sys.executable,
@@ -212,8 +213,8 @@ def whole_job(path, epochs, *options):
         start = time.perf_counter()
         done = subprocess.run([*command, "--runs", folder, *options], capture_output=True, text=True, check=True)  # fmt: skip
         seconds = time.perf_counter() - start
-        events = next(Path(folder).glob("*embed/events.jsonl")).read_text()
-        return json.loads(done.stdout), seconds, events
+        comparisons = read_run(next(Path(folder).glob("*embed"))).comparisons()
+        return json.loads(done.stdout), seconds, comparisons
 
 
 def growth(text, preset, folder):
@@ -221,19 +222,19 @@ def growth(text, preset, folder):
     for megabytes in preset["growth_mb"]:
         path = folder / f"{megabytes}.txt"
         path.write_bytes(text[: int(megabytes * 10**6)])
-        result, seconds, events = whole_job(path, 3)
-        rows.append(growth_row(f"{megabytes} MB", result, seconds, events))
-    result, seconds, events = whole_job(path, 3, "--memory", "500MB")
-    rows.append(growth_row(f"{megabytes} MB, --memory 500MB", result, seconds, events))
+        result, seconds, comparisons = whole_job(path, 3)
+        rows.append(growth_row(f"{megabytes} MB", result, seconds, comparisons))
+    result, seconds, comparisons = whole_job(path, 3, "--memory", "500MB")
+    rows.append(growth_row(f"{megabytes} MB, --memory 500MB", result, seconds, comparisons))
     return rows
 
 
-def growth_row(name, result, seconds, events):
-    predicted, measured = {}, result["seconds"]
-    for line in map(json.loads, events.splitlines()):
-        if line["event"] == "Predicted":
-            predicted[line["part"]] = line["seconds"]
-    phases = {part: f"{measured[part]:.1f} ({measured[part] / predicted[part]:.2f}x)" for part in predicted}  # fmt: skip
+def growth_row(name, result, seconds, comparisons):
+    phases = {
+        row.part: f"{row.measured.seconds:.1f} ({row.measured.seconds / row.predicted.seconds:.2f}x)"
+        for row in comparisons
+        if row.predicted and row.measured
+    }
     is_whole = result["num_words"] == C_PROGRAM["num_words"]
     than_c = f" (C: {C_PROGRAM['whole_s'] / seconds:.1f}x)" if is_whole else ""
     return {

@@ -9,6 +9,7 @@ import functools
 import math
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -20,6 +21,15 @@ def num_cores(*, root: Path = _ROOT) -> int:
     """Number of cores that this process may use, at least 1; a quota of 1.5 cores counts as 2."""
     quotas = [math.ceil(quota) for quota in _core_quotas(root)]
     return max(1, min([len(os.sched_getaffinity(0)), *quotas]))
+
+
+def process_age_s(*, root: Path = _ROOT) -> float:
+    """Seconds since this process was started; without /proc, the processor time that it has used."""
+    fields = _text(root / "proc/self/stat").rpartition(")")[2].split()
+    if not fields:
+        return time.process_time()
+    started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started_s
 
 
 def memory_bytes(*, root: Path = _ROOT) -> int:

@@ -131,7 +131,9 @@ class TestGoodInput:
     def test_explain_stops_before_anything_is_made(self, talka, text):
         done = talka("embed", text, "--out", "out", "--explain", "--format", "json", *SMALL)
         said = json.loads(done.out)
-        assert [row["part"] for row in said["predicted"]] == ["vocabulary", "cooccurrence", "train"]
+        parts = [row["part"] for row in said["predicted"]]
+        assert parts == ["start", "vocabulary", "cooccurrence", "train"]
+        assert said["total_s"] == pytest.approx(sum(row["seconds"] for row in said["predicted"]))
         assert said["expected"]["num_words"] == 300
         assert list(Path().iterdir()) == []
 

@@ -276,7 +276,9 @@ class TestExplain:
         assert said["plan"]["num_partitions"] == 3
         parts = [row["part"] for row in said["predicted"]]
         supersteps = [f"superstep/{number}" for number in range(3)]
-        assert parts == ["graph/read", "graph/build", "graph/supersteps", *supersteps]
+        assert parts == ["start", "graph/read", "graph/build", "graph/supersteps", *supersteps]
+        whole = [row for row in said["predicted"] if row["part"] not in supersteps]
+        assert said["total_s"] == pytest.approx(sum(row["seconds"] for row in whole))
         assert {path.name for path in Path().iterdir()} == {"edges"}
 
     @pytest.mark.parametrize("how", ["ranges", "hash", "vertex_cut"])

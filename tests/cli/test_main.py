@@ -87,7 +87,7 @@ def test_the_demo_explains_runs_and_reports(tmp_path):
     record = read_run(tmp_path / said["run"])
     assert record.status == "done"
     parts = {row.part: row for row in record.comparisons()}
-    predicted = {"corpus", "vocabulary", "cooccurrence", "train", "slices"}
+    predicted = {"start", "corpus", "vocabulary", "cooccurrence", "train", "slices/start", "slices"}
     assert predicted == {part for part, row in parts.items() if row.predicted}
     assert all(parts[part].measured for part in predicted)
     for part in ("corpus", "slices"):
@@ -98,8 +98,12 @@ def test_the_demo_explains_runs_and_reports(tmp_path):
 @pytest.mark.slow
 def test_the_demo_can_stop_after_explaining(tmp_path):
     done = talka("demo", "--explain", "--format", "json", cwd=tmp_path)
-    parts = ["corpus", "vocabulary", "cooccurrence", "train", "slices"]
-    assert [row["part"] for row in json.loads(done.stdout)] == parts
+    explained = json.loads(done.stdout)
+    parts = ["start", "corpus", "vocabulary", "cooccurrence", "train", "slices/start", "slices"]
+    assert [row["part"] for row in explained["predicted"]] == parts
+    assert explained["total_s"] == pytest.approx(
+        sum(row["seconds"] for row in explained["predicted"])
+    )
     assert list(tmp_path.iterdir()) == []
 
 

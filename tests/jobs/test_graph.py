@@ -74,7 +74,7 @@ class TestPlan:
 
     def test_one_partition_has_no_mirrors(self, edges):
         job = GraphJob(config_for(edges))
-        plan = job.load(Stream())
+        plan = job.make_plan(Stream())
         assert (plan.num_mirrors, plan.cut_edges, plan.balance) == (0, 0.0, 1.0)
         assert {row.sent_bytes for row in job.explain() if "superstep/" in row.part} == {0.0}
 
@@ -93,14 +93,14 @@ class TestPlan:
     def test_where_a_frontier_speaks_bytes_are_called_an_estimate(self, edges):
         arguments = Arguments(source=("1",))
         job = GraphJob(config_for(edges, "bfs", arguments=arguments, num_partitions=3))
-        plan = job.load(Stream())
+        plan = job.make_plan(Stream())
         row = job.explain()[-1]
         assert (row.part, row.sent_bytes) == ("graph/supersteps", plan.num_mirrors * 8)
         assert row.reason.startswith("about: ")
 
     def test_very_many_supersteps_are_not_all_predicted(self, edges):
         job = GraphJob(config_for(edges, arguments=Arguments(num_supersteps=5_000)))
-        job.load(Stream())
+        job.make_plan(Stream())
         assert len([row for row in job.explain() if row.part.startswith("superstep/")]) == 100
 
 
@@ -119,7 +119,7 @@ class TestRunning:
 
     def test_what_was_loaded_for_the_plan_is_not_read_again(self, edges):
         job = GraphJob(config_for(edges))
-        job.load(Stream())
+        job.make_plan(Stream())
         edges.unlink()
         result, heard = run(job)
         assert result["num_vertices"] == 40

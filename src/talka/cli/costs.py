@@ -1,9 +1,11 @@
 """What a job will cost, and what it did cost beside that, as tables."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-from talka.cli.tables import print_table
+from talka.cli.tables import print_table, print_text
+from talka.jobs.base import total_seconds
 from talka.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -22,6 +24,16 @@ def print_predicted(predicted: "Sequence[Predicted]") -> None:
         for one in predicted
     ]
     print_table(rows, title="What it will cost", right=("time", "sent"), prose=("why",))
+    unknown = [row.part for row in predicted if row.seconds is None]
+    without = f", without {', '.join(unknown)}" if unknown else ""
+    print_text(f"total: about {format_seconds(total_seconds(predicted))}{without}")
+
+
+def predicted_as_json(predicted: "Sequence[Predicted]") -> dict[str, Any]:
+    return {
+        "predicted": [asdict(row) for row in predicted],
+        "total_s": total_seconds(predicted),
+    }
 
 
 def print_comparisons(comparisons: "Sequence[Comparison]") -> None:

@@ -6,7 +6,6 @@ look at.
 """
 
 import argparse
-from dataclasses import asdict
 
 from talka.cli.numbers import Number, count
 from talka.cli.options import SHOWN, TABLE, add_explain, add_format, add_runs
@@ -21,19 +20,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.cli.costs import print_comparisons, print_predicted
+    from talka.cli.costs import predicted_as_json, print_comparisons, print_predicted
     from talka.cli.tables import print_json, print_table
-    from talka.jobs.base import execute
+    from talka.events import Stream, progress_in_terminal
+    from talka.jobs.base import execute, with_start
     from talka.jobs.demo import Demo
     from talka.report import write_report
     from talka.units import format_count
 
     job = Demo(epochs=args.epochs)
-    predicted = job.explain()
+    events = Stream()
+    with progress_in_terminal(events), events.phase("sample"):
+        predicted = job.explain()
+    predicted = with_start(predicted)
     if args.format == TABLE:
         print_predicted(predicted)
     elif args.explain:
-        print_json([asdict(one) for one in predicted])
+        print_json(predicted_as_json(predicted))
     if args.explain:
         return 0
     finished = execute(job, predicted, root=args.runs)

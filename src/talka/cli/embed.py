@@ -75,23 +75,27 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.cli.costs import print_predicted
+    from talka.cli.costs import predicted_as_json, print_predicted
     from talka.cli.resuming import hint_to_resume
     from talka.cli.tables import print_json
-    from talka.jobs.base import execute
+    from talka.events import Stream, progress_in_terminal
+    from talka.jobs.base import execute, with_start
     from talka.jobs.embeddings.evaluation import checked_questions
     from talka.jobs.embeddings.job import Embed
 
     _check_reads_standard_input_once(args)
     questions = [checked_questions(file) for file in args.evaluate]  # not after an hour of training
     job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
-    predicted = job.explain()
+    events = Stream()
+    with progress_in_terminal(events), events.phase("sample"):
+        predicted = job.explain()
+    predicted = with_start(predicted)
     if args.format == TABLE:
         print_predicted(predicted)
         print_expected(job)
     elif args.explain:
         expected = None if job.expected is None else job.expected._asdict()
-        print_json({"expected": expected, "predicted": [asdict(one) for one in predicted]})
+        print_json({"expected": expected, **predicted_as_json(predicted)})
     if args.explain:
         return 0
     with hint_to_resume(args, lambda: job.can_be_resumed):

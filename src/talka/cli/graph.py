@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from talka.cli.numbers import Number, count, number
@@ -83,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     from talka.cli.resuming import hint_to_resume
     from talka.errors import InvalidValueError
     from talka.inputs import name_of
-    from talka.jobs.base import execute
+    from talka.jobs.base import execute, with_start
     from talka.jobs.graph import GraphJob
 
     if args.out is None and args.format not in (None, *PRINTABLE):
@@ -100,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         return _explain(job, args)
     with typed_names(), hint_to_resume(args, lambda: job.can_be_resumed):
-        finished = execute(job, job.explain(), root=args.runs)
+        finished = execute(job, with_start(job.explain()), root=args.runs)
     if not finished.result["num_edges"]:
         warn(f"{name_of(args.edges)} has no edges.")
     if args.format == "json":
@@ -156,26 +155,29 @@ def typed_names() -> Iterator[None]:
 
 
 def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
-    """Read and cut the graph and show the plan; run nothing."""
-    from talka.cli.costs import print_predicted
+    """Show the plan, made from the graph or from a sample of it; run nothing."""
+    from talka.cli.costs import predicted_as_json, print_predicted
     from talka.cli.graph_answers import LATER_SUPERSTEPS
     from talka.cli.tables import print_json, print_text
     from talka.events import Stream, progress_in_terminal
     from talka.inputs import name_of
+    from talka.jobs.base import with_start
     from talka.units import format_bytes, format_count
 
+    [start] = with_start([])
     events = Stream()
     with progress_in_terminal(events), typed_names():
-        plan = job.load(events)
+        plan = job.make_plan(events)
     if not plan.num_edges:
         warn(f"{name_of(args.edges)} has no edges.")
-    predicted = job.explain()
+    predicted = [start, *job.explain()]
     if args.format == "json":
-        print_json({"plan": plan._asdict(), "predicted": [asdict(one) for one in predicted]})
+        print_json({"plan": plan._asdict(), **predicted_as_json(predicted)})
         return 0
     vertices, edges = format_count(plan.num_vertices), format_count(plan.num_edges)
     memory, peak = format_bytes(plan.graph_bytes), format_bytes(plan.peak_bytes)
-    print_text(f"graph      {vertices} vertices, {edges} edges")
+    about, source = ("about ", ", from a sample") if plan.is_estimate else ("", "")
+    print_text(f"graph      {about}{vertices} vertices, {edges} edges{source}")
     print_text(f"partitions {plan.num_partitions}, the largest {plan.balance:.2f} times the mean; "
           f"{plan.cut_edges:.0%} of the edges cut, {format_count(plan.num_mirrors)} mirrors")  # fmt: skip
     print_text(f"memory     {memory}, {peak} at the peak of building")

@@ -5,7 +5,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from talka.errors import TalkaError
-from talka.events import Comparison, Predicted, Run, Stream, progress_in_terminal, read_run
+from talka.events import (
+    Comparison,
+    Measured,
+    Predicted,
+    Run,
+    Stream,
+    progress_in_terminal,
+    read_run,
+)
+from talka.machine import process_age_s
+
+START = "start"
+"""The part of a command before its job runs."""
 
 
 class Job(Protocol):
@@ -32,6 +44,17 @@ class Finished(NamedTuple):
     comparisons: list[Comparison]
 
 
+def with_start(predicted: Sequence[Predicted]) -> list[Predicted]:
+    """Add what this process has spent so far: each run of the command spends it again."""
+    reason = "Python started, packages and kernels loaded, the plan made"
+    return [Predicted(START, None, process_age_s(), reason), *predicted]
+
+
+def total_seconds(predicted: Sequence[Predicted]) -> float:
+    """Add up the seconds that are known; rows of single supersteps are inside of another row."""
+    return sum(row.seconds or 0.0 for row in predicted if not row.part.startswith("superstep/"))
+
+
 def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs")) -> Finished:
     """Run a job in a run directory of its own, with progress in the terminal.
 
@@ -42,6 +65,8 @@ def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs
         with run:
             for prediction in predicted:
                 run.stream.emit(prediction)
+                if prediction.part == START:
+                    run.stream.emit(Measured(START, None, process_age_s()))
             with progress_in_terminal(run.stream):
                 result = job.run(run.stream)
             run.finish(result)

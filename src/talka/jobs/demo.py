@@ -20,7 +20,7 @@ from talka.jobs.embeddings import Embeddings
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
 from talka.jobs.embeddings.estimate import estimate, stretched
 from talka.jobs.embeddings.job import Embed
-from talka.jobs.embeddings.predictions import predictions, training_cost
+from talka.jobs.embeddings.predictions import predictions, training_costs
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.embeddings.work import WorkFolder
@@ -78,7 +78,7 @@ class Demo:
         return [
             Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
             *predictions(config, expected),
-            training_cost(sliced, pairs.num_pairs, pairs_per_s=rate, part="slices"),
+            *training_costs(sliced, pairs.num_pairs, pairs_per_s=rate, part="slices"),
         ]
 
     def run(self, events: Stream) -> dict[str, Any]:

@@ -210,7 +210,8 @@ class TestSlices:
 
     def test_every_predicted_part_meets_a_measured_one(self, two):
         predicted = [row for row in two.comparisons if row.predicted]
-        assert [row.part for row in predicted] == ["vocabulary", "cooccurrence", "train"]
+        names = ["vocabulary", "cooccurrence", "train/start", "train"]
+        assert [row.part for row in predicted] == names
         assert all(row.measured.seconds > 0 for row in predicted)
         assert two.result["seconds"]["train"] > 0
 

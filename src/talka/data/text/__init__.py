@@ -9,6 +9,7 @@ from talka.data.text.corpus import Corpus, Tokenizer, scan_corpus
 from talka.data.text.pair_blocks import PAIR, PairBlocks
 from talka.data.text.reading import Chunk, TextReader
 from talka.data.text.resources import Advance, Resources
+from talka.data.text.sample import TextSample
 from talka.data.text.saved import Counted, load_counted, save_counted
 from talka.data.text.tokens import TOKENIZERS
 from talka.data.text.vocabulary import Vocabulary
@@ -28,6 +29,7 @@ __all__ = [
     "PairOptions",
     "Resources",
     "TextReader",
+    "TextSample",
     "Tokenizer",
     "Vocabulary",
     "count_pairs",

@@ -16,6 +16,7 @@ import numpy as np
 from talka.data.text.crew import Crew
 from talka.data.text.reading import Chunk, TextReader
 from talka.data.text.resources import Advance, Resources, ignore_progress
+from talka.data.text.sample import TextSample
 from talka.data.text.spool import Spool, Stored
 from talka.data.text.tokens import TokenizeLine, meaning_of
 from talka.data.text.vocabulary import Vocabulary, merge
@@ -68,7 +69,7 @@ class Corpus:
 
 
 def scan_corpus(
-    paths: Sequence[str | Path] | TextReader,
+    paths: Sequence[str | Path] | TextReader | TextSample,
     *,
     tokenizer: Tokenizer = "words",
     min_count: int = 5,
@@ -89,7 +90,7 @@ def scan_corpus(
     if min_count < 1:
         raise InvalidValueError("min_count", min_count, "a whole number of at least 1")
     resources = resources or Resources()
-    reader = paths if isinstance(paths, TextReader) else TextReader(paths)
+    reader = paths if isinstance(paths, TextReader | TextSample) else TextReader(paths)
     counters = _counters(tokenizer, resources.num_threads)
     free: SimpleQueue[int] = SimpleQueue()
     for index in range(len(counters)):

@@ -1,17 +1,15 @@
-"""What the job will cost, from a sample of the corpus.
+"""Estimates the cost of the job from a sample of the corpus.
 
-    the first megabytes of text -> counted for real -> words and pairs extrapolated -> seconds
+    the first megabytes of text, read once -> counted -> words and pairs extrapolated -> seconds
 
-Words and pairs grow with a power of the text whose exponent falls slowly: in natural text by about
-0.04 with every doubling. That was fitted to one text, 0.5 to 100 MB of English Wikipedia. To count a
-word's pairs costs more in a longer text, which caches hold less of: with every doubling by about a
-tenth of what it costs in the sample, in Wikipedia and in the demo's documentation alike.
+Words and pairs grow as `talka.jobs.growth` describes. Counting a word's pairs costs more in a longer
+text, which caches hold less of: with every doubling by about a tenth of what it costs in the sample,
+in Wikipedia and in the demo's documentation alike.
 """
 
 import math
 import statistics
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,28 +17,29 @@ from numpy.typing import NDArray
 
 from talka.data.text import (
     PAIR,
-    Chunk,
     Corpus,
     PairBlocks,
     Resources,
     TextReader,
+    TextSample,
     count_pairs,
     scan_corpus,
 )
 from talka.errors import NothingToLearnError
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.sliced_rate import sliced_rate
+from talka.jobs.growth import extrapolated
 from talka.train.models.glove import GloVe
 from talka.train.models.glove.kernels import LANES
 from talka.train.models.glove.table import num_lines
 
 SAMPLE_BYTES = 8_000_000
-FALL_PER_DOUBLING = 0.04
 RISE_PER_DOUBLING = 0.1
 _CALIBRATION_PAIRS = 3_000_000
-_CALIBRATION_S = 1.0  # others use this machine, too: a moment says little
+_CALIBRATION_S = 1.0  # a shorter trial would be distorted by other work on this machine
 _SLICED_PAIRS = 500_000  # of which each travels
-_NUM_LOOKS = 5
+_MAX_TIMINGS = 5
+_TIMING_S = 0.6  # that all timings of one sample may take; the first one is always made
 _INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and what numba compiled
 _STRETCHING_BYTES = 40  # of a pair while it gets another word
 _ID_BYTES = 12  # of a word of the text: its id, twice, and its place in the inverted text
@@ -69,13 +68,14 @@ def estimate(
     total_bytes = reader.total_bytes if total_bytes is None else total_bytes
     if total_bytes is None:
         return None
+    sample = TextSample.read(reader, SAMPLE_BYTES)
     try:
-        half = _count(config, reader, SAMPLE_BYTES // 2)  # and all that is compiled or cached once
-        little = _count_repeatedly(config, reader, 1)  # one chunk: mostly what every scan costs
-        whole = _count_repeatedly(config, reader, SAMPLE_BYTES)
+        half = _count(config, sample.first(SAMPLE_BYTES // 2))  # also loads or compiles kernels
+        little = _count_repeatedly(config, sample.first(1))  # mostly the fixed cost of a scan
+        whole = _count_repeatedly(config, sample)
     except NothingToLearnError:
         return None
-    growth = max(1.0, total_bytes / max(1, whole.disk_bytes))
+    growth = max(1.0, total_bytes / max(1, sample.disk_bytes))
     doublings = math.log2(growth)
     is_all = half.num_tokens == whole.num_tokens or growth < 1.01
     num_words, num_pairs = float(len(whole.corpus.vocabulary)), float(whole.pairs.num_pairs)
@@ -86,7 +86,7 @@ def estimate(
         num_tokens=whole.num_tokens * growth,
         num_words=num_words,
         num_pairs=num_pairs,
-        scan_s=whole.scan_s + _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens,
+        scan_s=_scan_seconds(sample, little, whole, growth),
         count_s=whole.count_s * growth * (1 + RISE_PER_DOUBLING * doublings),
         train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words), num_pairs),
         memory_bytes=max(
@@ -96,53 +96,24 @@ def estimate(
     )
 
 
+def _scan_seconds(
+    sample: TextSample, little: "_Sampled", whole: "_Sampled", growth: float
+) -> float:
+    """Predict a scan: one thread reads while others count, and the slower of both decides."""
+    more_s = _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens
+    return max(sample.read_s * growth, whole.scan_s + more_s)
+
+
 def _seconds_per_token(little: "_Sampled", whole: "_Sampled") -> float:
-    """Of scanning more text: threads start only once."""
+    """Cost of each further token: threads start only once."""
     mean = whole.scan_s / whole.num_tokens
     more = whole.num_tokens - little.num_tokens
     return max(mean / 2, (whole.scan_s - little.scan_s) / more) if more else mean
 
 
-def extrapolated(half: float, whole: float, num_doublings: float) -> float:
-    """A count that was `half` at half the sample and `whole` at all of it, after more doublings.
-
-    >>> round(extrapolated(2_970_102, 5_573_765, 3.69) / 1e6)  # 45.1 million were counted
-    45
-    """
-    exponent = math.log2(max(whole, 1) / max(half, 1))
-    grown, done = 0.0, 0.0
-    while done < num_doublings:
-        step = min(1.0, num_doublings - done)
-        grown += step * max(0.0, exponent - FALL_PER_DOUBLING * (done + 1))
-        done += step
-    return whole * math.pow(2.0, grown)
-
-
-class _Beginning(TextReader):
-    """The first bytes of a corpus, as they would be read."""
-
-    def __init__(self, reader: TextReader, max_bytes: int) -> None:
-        super().__init__([])
-        self.sources = reader.sources
-        self.disk_bytes = 0.0
-        self._max_bytes = max_bytes
-
-    def chunks(self, advance: object = None) -> Iterator[Chunk]:
-        num_bytes = 0
-        for chunk in super().chunks(self._read):
-            yield chunk
-            num_bytes += len(chunk.text)
-            if num_bytes >= self._max_bytes:
-                return
-
-    def _read(self, num_bytes: float) -> None:
-        self.disk_bytes += num_bytes
-
-
 class _Sampled(NamedTuple):
     corpus: Corpus
     pairs: PairBlocks
-    disk_bytes: float
     scan_s: float
     count_s: float
 
@@ -151,35 +122,36 @@ class _Sampled(NamedTuple):
         return self.corpus.num_tokens
 
 
-def _count_repeatedly(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
-    """Its seconds are the lower quartile of several looks: others use this machine, too.
+def _count_repeatedly(config: EmbedConfig, sample: TextSample) -> _Sampled:
+    """Count a sample several times and keep the lower quartile of the seconds.
 
-    A look is a moment: an interruption is much of it, and little of the run that has some, too.
+    One interruption distorts a short sample far more than the long run that follows.
     """
-    scan_s, count_s = [], []
-    for _ in range(_NUM_LOOKS):
-        sampled = _count(config, reader, max_bytes)
+    start_s, scan_s, count_s = time.perf_counter(), list[float](), list[float]()
+    while True:
+        sampled = _count(config, sample)
         scan_s.append(sampled.scan_s)
         count_s.append(sampled.count_s)
+        if len(scan_s) == _MAX_TIMINGS or time.perf_counter() - start_s > _TIMING_S:
+            break
     return sampled._replace(scan_s=_lower_quartile(scan_s), count_s=_lower_quartile(count_s))
 
 
 def _lower_quartile(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=4, method="inclusive")[0]
+    return float(np.quantile(seconds, 0.25))
 
 
-def _count(config: EmbedConfig, reader: TextReader, max_bytes: int) -> _Sampled:
-    beginning = _Beginning(reader, max_bytes)
+def _count(config: EmbedConfig, sample: TextSample) -> _Sampled:
     resources = Resources(num_threads=config.threads, memory_bytes=config.memory_bytes)
     text = config.text
     start = time.perf_counter()
     corpus = scan_corpus(
-        beginning, tokenizer=text.tokenizer, min_count=text.min_count, resources=resources
+        sample, tokenizer=text.tokenizer, min_count=text.min_count, resources=resources
     )
     scanned = time.perf_counter()
     pairs = count_pairs(corpus, text.pairs, resources=resources)
     counted = time.perf_counter()
-    return _Sampled(corpus, pairs, beginning.disk_bytes, scanned - start, counted - scanned)
+    return _Sampled(corpus, pairs, scanned - start, counted - scanned)
 
 
 def _training_rate(

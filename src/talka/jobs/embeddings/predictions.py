@@ -1,4 +1,4 @@
-"""The estimate as predicted costs, part by part."""
+"""Predicted costs of each part of the job, from the estimate."""
 
 import math
 
@@ -10,10 +10,11 @@ from talka.train.models.glove.slices import BATCH_PAIRS, predicted_bytes
 from talka.units import format_count
 
 SAMPLE_PAIRS_OF_RANKS = 100_000
+_START_WORKERS_S = 1.5  # torch loaded, processes forked, connected, and kernels loaded
 
 
 def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicted]:
-    """What each phase will take; without an estimate, that it cannot be said."""
+    """Predict each phase; without an estimate only the reason why nothing can be predicted."""
     if expected is None:
         reason = "the corpus cannot be sampled: standard input, or no word often enough in it"
         return [Predicted(part, None, None, reason) for part in ("cooccurrence", "train")]
@@ -24,23 +25,27 @@ def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicte
     return [
         Predicted("vocabulary", None, expected.scan_s, f"{counted}, {threads}"),
         Predicted("cooccurrence", None, expected.count_s, f"{pairs} pairs, {threads}"),
-        training_cost(config, expected.num_pairs, pairs_per_s=rate),
+        *training_costs(config, expected.num_pairs, pairs_per_s=rate),
     ]
 
 
-def training_cost(
+def training_costs(
     config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, part: str = "train"
-) -> Predicted:
-    """What it takes to train on so many pairs, at the speed that was measured for this way."""
+) -> list[Predicted]:
+    """Predict training on this many pairs, at the speed measured for the chosen way."""
     total = config.epochs * num_pairs
     pairs = f"{config.epochs} epochs of {format_count(num_pairs)}"
     if config.parallel == "threads":
         reason = f"{pairs} pairs at {format_count(pairs_per_s)} a second"
-        return Predicted(part, None, total / pairs_per_s, reason)
+        return [Predicted(part, None, total / pairs_per_s, reason)]
     workers = config.workers
     products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
     sent = predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers))
     seconds = products / pairs_per_s
     reason = f"{pairs} products of 4 bytes, summed over {workers} workers {num_rounds} times"
-    return Predicted(part, sent, seconds, reason)
+    start = f"torch loaded, {workers} workers started and connected"
+    return [
+        Predicted(f"{part}/start", None, _START_WORKERS_S, start),
+        Predicted(part, sent, seconds, reason),
+    ]

@@ -1,5 +1,6 @@
 """`--parallel dimensions`: a gang of processes, each with a slice of all vectors."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from talka.data.text import load_counted
 from talka.engine import Engine, GangWorker
 from talka.engine.traffic import sent_bytes
+from talka.events import Measured
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.predictions import SAMPLE_PAIRS_OF_RANKS
 from talka.jobs.embeddings.work import WorkFolder
@@ -23,13 +25,13 @@ def train_slices(
     part: str = "train",
 ) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
     """Vectors and losses, trained by `config.workers` processes on the pairs saved in `work`."""
-    results = engine.gang(_main, config, work, part, size=config.workers)
+    results = engine.gang(_main, config, work, part, time.time(), size=config.workers)
     losses: dict[str, list[float]] = work.losses()
     return np.hstack(results), losses
 
 
 def _main(
-    worker: GangWorker, config: EmbedConfig, work: WorkFolder, part: str
+    worker: GangWorker, config: EmbedConfig, work: WorkFolder, part: str, start_s: float
 ) -> NDArray[np.float32]:
     import torch
     import torch.distributed as dist
@@ -49,6 +51,8 @@ def _main(
     model.compile()
     sample = fixed_sample(blocks, size=SAMPLE_PAIRS_OF_RANKS, seed=config.seed)
     dist.barrier()
+    if worker.rank == 0:
+        worker.events.emit(Measured(f"{part}/start", None, time.time() - start_s))
     with worker.events.phase(part, total=config.epochs * blocks.num_pairs, unit="pairs") as phase:
         phase.advance(done * blocks.num_pairs)
         before = sent_bytes()

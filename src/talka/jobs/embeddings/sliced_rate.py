@@ -1,5 +1,6 @@
-"""How fast processes train that hold slices of the vectors: tried, by as many processes."""
+"""How fast processes train that hold slices of the vectors, from a trial of one slice."""
 
+import math
 import statistics
 import time
 
@@ -7,46 +8,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.data.text import PairBlocks
-from talka.engine import Embedded, GangWorker
 from talka.jobs.embeddings.config import EmbedConfig
-from talka.train.models.glove.slices import GloVeSlice, columns_of
+from talka.machine import num_cores
+from talka.train.models.glove.slices import BATCH_PAIRS, GloVeSlice, columns_of
 
-_NUM_EPOCHS = 5  # others use this machine, too
+_NUM_EPOCHS = 5  # one alone can be distorted by other work on this machine
+_EXCHANGE_S = 0.0009
+"""Seconds in which processes of one machine sum the products of a batch with gloo, each on a core of
+its own. Most of it is waiting for a process to wake up."""
+_CROWDED_EXCHANGE_S = 0.0035
+"""The same with two processes per core, and for each further one: they wait for a turn."""
 
 
 def sliced_rate(config: EmbedConfig, blocks: PairBlocks) -> float:
-    """Pairs a second of `config.workers` processes, with what they wait for one another."""
-    with Embedded() as engine:
-        seconds = engine.gang(
-            _timed, config, np.asarray(blocks.pairs), blocks.index,
-            (blocks.num_words, blocks.block_edge), size=config.workers,
-        )  # fmt: skip
-    slowest_s: float = max(seconds)
-    return blocks.num_pairs / slowest_s
+    """Pairs per second of `config.workers` processes that exchange their products.
+
+    One slice is trained here, with nothing to exchange; all slices are equally wide. Workers beyond
+    the number of cores take turns.
+    """
+    crowding = max(1.0, config.workers / num_cores())
+    exchange_s = _EXCHANGE_S if crowding == 1 else crowding * _CROWDED_EXCHANGE_S
+    num_batches = math.ceil(blocks.num_pairs / BATCH_PAIRS)
+    seconds = crowding * _trained_s(config, blocks) + num_batches * exchange_s
+    return blocks.num_pairs / seconds
 
 
-def _timed(
-    worker: GangWorker,
-    config: EmbedConfig,
-    pairs: NDArray[np.void],
-    index: NDArray[np.int64],
-    size: tuple[int, int],
-) -> float:
-    import torch
-    import torch.distributed as dist
-
-    def sum_over_ranks(values: NDArray[np.float32]) -> None:
-        dist.all_reduce(torch.from_numpy(values))
-
-    num_words, block_edge = size
-    blocks = PairBlocks(pairs, index, num_words=num_words, block_edge=block_edge)
-    columns = columns_of(worker.rank, worker.size, config.dim)
-    model = GloVeSlice(num_words, config.dim, columns, config=config.glove, seed=config.seed)
-    model.train_epoch(blocks, sum_over_ranks, epoch=0)  # compiles, and brings the model into memory
+def _trained_s(config: EmbedConfig, blocks: PairBlocks) -> float:
+    """Median seconds of an epoch of one slice."""
+    columns = columns_of(0, config.workers, config.dim)
+    model = GloVeSlice(blocks.num_words, config.dim, columns, config=config.glove, seed=config.seed)
+    model.train_epoch(blocks, _keep, epoch=0)  # compiles, and brings the model into memory
     seconds = []
     for epoch in range(1, 1 + _NUM_EPOCHS):
-        dist.barrier()
         start = time.perf_counter()
-        model.train_epoch(blocks, sum_over_ranks, epoch=epoch)
+        model.train_epoch(blocks, _keep, epoch=epoch)
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds)
+
+
+def _keep(products: NDArray[np.float32]) -> None:
+    """Stand in for the sum over all ranks."""

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from talka.errors import InvalidValueError, OptionError
+import pyarrow as pa
+
+from talka.errors import EdgeFileError, GraphError, InvalidValueError, OptionError
 from talka.events import Event, Measured, Noted, Predicted, Stream, SuperstepDone
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
@@ -18,11 +20,13 @@ from talka.graph.algorithms import ALGORITHMS
 from talka.jobs.graph.config import GraphConfig
 from talka.jobs.graph.engines import engine_by_name
 from talka.jobs.graph.output import check_answer_fits, format_of_output, write_answer
-from talka.jobs.graph.plan import Plan, plan_of
+from talka.jobs.graph.plan import Plan, estimated_plan, plan_of
 from talka.jobs.graph.predictions import predict_reading, predict_supersteps
+from talka.jobs.graph.sample import needs_sample
 from talka.jobs.graph.work import CheckpointFolder
 from talka.jobs.memory import peak_memory_bytes
 
+_UNREADABLE = (EdgeFileError, GraphError, pa.ArrowException, OSError)
 _CUT_AS_IT_IS = ("bfs", "sssp", "pagerank")
 """These run over the very cut that predictions are made from, so it costs nothing more."""
 
@@ -71,14 +75,21 @@ class GraphJob:
     def can_be_resumed(self) -> bool:
         return self._unfinished is not None and self._unfinished.has_progress
 
-    def load(self, events: Stream) -> Plan:
-        """Read the graph and cut it: what `explain` needs to say more than the file tells."""
-        self._graph = self._read(events)
-        self._plan = plan_of(self._graph, self._config)
-        return self._plan
+    def make_plan(self, events: Stream) -> Plan:
+        """Read and cut the graph, or a sample of a large one: `explain` can then say more."""
+        plan = None
+        if needs_sample(Path(self._config.input.edges)):
+            # A sample can be wrong where the whole is right: a header may count all of its lines.
+            with events.phase("graph/sample"), contextlib.suppress(*_UNREADABLE):
+                plan = estimated_plan(self._config)
+        if plan is None:
+            self._graph = self._read(events)
+            plan = plan_of(self._graph, self._config)
+        self._plan = plan
+        return plan
 
     def explain(self) -> list[Predicted]:
-        """What the file tells; once the graph is loaded also what supersteps will cost."""
+        """Predict from the size of the file; after `make_plan` the supersteps, too."""
         rows = predict_reading(self._config)
         if self._plan is not None and self._algorithm.runs_program:
             rows += predict_supersteps(self._config, self._plan)
@@ -134,8 +145,9 @@ class GraphJob:
         return graph
 
     def _predict(self, graph: Graph, events: Stream) -> None:
-        """Say what supersteps will cost, now that the graph is known, unless it was said before."""
-        if self._plan is None and self._config.algorithm in _CUT_AS_IT_IS:
+        """Predict the supersteps now that the graph is known, unless that was done before."""
+        is_known = self._plan is not None and not self._plan.is_estimate
+        if not is_known and self._config.algorithm in _CUT_AS_IT_IS:
             with events.phase("graph/plan"):
                 self._plan = plan_of(graph, self._config)
             for row in predict_supersteps(self._config, self._plan):
