@@ -70,7 +70,7 @@ def on_hosts(drive):
 
 def _join(address, num_hosts, until_the_end):
     """Connect the driver, and wait until Ray has all machines."""
-    from talka.engine import ray_cluster  # isort: skip  # before ray: it says where the key is
+    from talka.engine.on_ray import cluster as ray_cluster  # isort: skip  # before ray: it says where the key is
 
     import ray
 

@@ -75,7 +75,7 @@ def lab_works():
 @pytest.fixture(scope="session")
 def ray_cluster():
     """Three Ray machines of one core each, on loopback, that notice a death within a second."""
-    from talka.engine.on_ray import OnRay  # noqa: I001  # it sets up the key before ray is imported
+    from talka.engine.on_ray.engine import OnRay  # noqa: I001  # it sets up the key before ray is imported
 
     from ray.cluster_utils import Cluster
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from talka import files
 from talka.files import TEMPORARY_NAME, whole_file, write_whole
+from talka.files import writing as files
 
 
 @pytest.fixture(params=["unnamed", "named"])

@@ -11,8 +11,8 @@ from tests.groups import LONG, RAY, group_of, place_of
         ("tests/engine/test_on_ray.py::test_a", RAY),
         ("tests/engine/test_contract.py::test_a[ray-python]", RAY),
         ("tests/graph/test_reading_tables.py::test_an_array", "tests/graph/test_reading_tables.py"),
-        ("src/talka/engine/ray_gang.py::talka.engine.ray_gang.interface_of",
-         "src/talka/engine/ray_gang.py"),
+        ("src/talka/engine/on_ray/gang.py::talka.engine.on_ray.gang.interface_of",
+         "src/talka/engine/on_ray/gang.py"),
     ],
 )  # fmt: skip
 def test_tests_that_use_ray_are_one_group_and_files_the_others(name, group):

@@ -9,6 +9,7 @@ import functools
 import math
 import os
 import re
+import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -108,3 +109,13 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def peak_memory_bytes() -> int:
+    """The most that this process, or the largest of those that it started, ever held.
+
+    For this process not `ru_maxrss`, which also knows what its parent held when it started it.
+    """
+    status = Path("/proc/self/status").read_text()
+    own = int(status.split("VmHWM:")[1].split()[0])
+    return 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from talka.cli import explain_collectives
+from talka.cli.commands import explain_collectives
 from talka.cli.parser import CommandParser, UsageError
 from talka.errors import InvalidValueError
 from talka.network import COLLECTIVES, EXCHANGES, LOOPBACK

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from talka.cli import explain_train
+from talka.cli.commands import explain_train
 from talka.cli.main import main
 from talka.cli.parser import CommandParser
 from talka.train import codec_rates

@@ -27,7 +27,7 @@ def failing(monkeypatch, capsys):
         def fail(args):
             raise error
 
-        monkeypatch.setattr("talka.cli.report.run", fail)
+        monkeypatch.setattr("talka.cli.commands.report.run", fail)
         code = main(["report", "x"])
         return code, capsys.readouterr().err
 

@@ -37,10 +37,10 @@ def test_help_imports_nothing_heavy():
 def test_only_the_command_that_was_typed_is_imported():
     code = (
         "import sys; from talka.cli.main import main; main(['report', '/no/such']);"
-        "print([name for name in sys.modules if name in ('talka.cli.report', 'talka.cli.embed')])"
+        "print([name for name in sys.modules if name in ('talka.cli.commands.report', 'talka.cli.commands.embed')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "['talka.cli.report']\n"
+    assert done.stdout == "['talka.cli.commands.report']\n"
 
 
 @pytest.mark.parametrize("command", [[], ["explain"], ["graph"], ["embed"], ["similar"]])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from talka.cli.graph import INPUT_FORMATS
+from talka.cli.commands.graph import INPUT_FORMATS
 from talka.cli.main import build_parser, main
 from talka.cli.options import FORMATS, MEANINGS
 from talka.cli.reference import NAMES_IN_PYTHON, _with_subcommands

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from talka.cli import report
+from talka.cli.commands import report
 from talka.cli.parser import CommandParser
 from talka.errors import OutputError, RunDirectoryError
 from talka.events import Measured, Run

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from talka.cli import probe
+from talka.cli.commands import probe
 from talka.cli.main import main
 from talka.cli.table_layout import Table, laid_out
 from talka.cli.tables import print_table
 from talka.events import Measured, Predicted, Run
-from talka.exchange.probe import ProbeResult
+from talka.exchange.links.probe import ProbeResult
 from talka.jobs.embeddings import Embeddings
 from talka.network import COLLECTIVES, EXCHANGES
 from talka.train import codec_rates

@@ -9,7 +9,8 @@ import socket
 import numpy as np
 import pytest
 
-from talka.engine import Embedded, segments, wire
+from talka.engine import Embedded, segments
+from talka.engine.local import wire
 from talka.errors import DescriptorLimitError, TaskError
 
 NUM_ARRAYS = 300

@@ -12,7 +12,8 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from talka.engine import Embedded, wire
+from talka.engine import Embedded
+from talka.engine.local import wire
 from talka.errors import InvalidValueError, ReleasedError, TaskError
 from talka.events import Stream, TasksRan, WorkerLost
 from tests.engine.engines import Recorder

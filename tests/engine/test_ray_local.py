@@ -3,7 +3,7 @@
 import os
 import sys
 
-from talka.engine import ray_local
+from talka.engine.on_ray import local_cluster as ray_local
 
 # As Ray does, it opens its folder to everyone.
 FAKE_RAY = """#!/bin/sh

@@ -6,7 +6,7 @@ import torch
 from talka.compress import layout_of
 from talka.engine import Embedded
 from talka.exchange import open_exchange
-from talka.exchange.low_rank import LowRank
+from talka.exchange.topologies.low_rank import LowRank
 
 SHAPES = {"w": (30, 20), "conv": (8, 4, 3, 3), "b": (30,), "thin": (2, 3)}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from talka.compress import layout_of
 from talka.compress.layout import cut
-from talka.exchange.owners import BLOCK, even_shares, slices
+from talka.exchange.topologies.owners import BLOCK, even_shares, slices
 
 
 @given(st.integers(0, 20_000), st.integers(1, 9))

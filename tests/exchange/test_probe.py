@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from talka.engine import Embedded
 from talka.errors import InvalidValueError
-from talka.exchange.probe import ProbeResult, probe, schedule
+from talka.exchange.links.probe import ProbeResult, probe, schedule
 from talka.lab import Lab, LabConfig, RunOptions
 from talka.network import LOOPBACK, Link
 

@@ -8,7 +8,7 @@ where the order of additions is the library's own.
 import torch
 
 from talka.compress import Payload, compressor
-from talka.exchange.owners import even_shares
+from talka.exchange.topologies.owners import even_shares
 
 
 class Twin:

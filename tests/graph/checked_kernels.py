@@ -19,7 +19,7 @@ from talka.graph.kernels.cores import cores, peel
 from talka.graph.kernels.labels import most_frequent
 from talka.graph.kernels.simple import forward_neighbours, neighbours
 from talka.graph.kernels.triangles import clustering, count_closing, triangles
-from talka.graph.partitioning import WAYS, cut
+from talka.graph.partitions.cutting import WAYS, cut
 from tests.graph.edges import Edges, hubs
 
 LOOPS = [(0, 0), (2, 2), (2, 2), (1, 2), (2, 1)]

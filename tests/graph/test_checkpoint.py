@@ -6,7 +6,7 @@ import pytest
 
 from talka.errors import InvalidValueError
 from talka.events import SuperstepDone
-from talka.graph.checkpoint import Checkpoints
+from talka.graph.supersteps.checkpoint import Checkpoints
 
 FIRST_COST_S = 0.5  # what one is taken to cost before any was made
 HOUR_S = 3600

@@ -12,7 +12,8 @@ from numpy.random import normal
 
 from talka.engine import Embedded
 from talka.errors import InvalidValueError, NeverHaltsError, ProgramError, TaskError
-from talka.graph import Aggregate, EdgeProgram, Graph, RunOptions, edge_superstep, run_program
+from talka.graph import Aggregate, EdgeProgram, Graph, RunOptions, run_program
+from talka.graph.supersteps import edge_superstep
 from tests.graph.programs import (
     PROGRAMS,
     distances,
@@ -81,7 +82,7 @@ def test_values_do_not_depend_on_threads_and_partitions(engine, monkeypatch):
     graph = Graph.from_edges(tuple(generator.integers(0, 20_000, (2, 100_000))))
     found = []
     for num_threads in (1, 2, 3):
-        monkeypatch.setattr("talka.graph.running.num_cores", lambda n=num_threads: n)
+        monkeypatch.setattr("talka.graph.supersteps.running.num_cores", lambda n=num_threads: n)
         outcome = run_program(graph, pagerank(), RunOptions(engine=engine))
         found.append((outcome.values.tobytes(), outcome.aggregates))
     assert found[0] == found[1] == found[2]

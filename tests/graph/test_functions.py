@@ -5,7 +5,7 @@ import math
 import pytest
 
 from talka.errors import ProgramError
-from talka.graph.functions import function_text
+from talka.graph.programs.functions import function_text
 
 
 def scaled_by(factor):

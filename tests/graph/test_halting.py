@@ -5,9 +5,10 @@ import math
 import pytest
 
 from talka.errors import NeverHaltsError
-from talka.graph import EdgeProgram, Graph, RunOptions, running
-from talka.graph.halting import Rules
-from talka.graph.reports import Report
+from talka.graph import EdgeProgram, Graph, RunOptions
+from talka.graph.supersteps import running
+from talka.graph.supersteps.halting import Rules
+from talka.graph.supersteps.protocol import Report
 
 QUIET, LOUD = Report(is_quiet=True), Report(is_quiet=False)
 

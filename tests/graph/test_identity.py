@@ -11,8 +11,8 @@ import pytest
 from talka.errors import SavedStateError
 from talka.events import Stream, SuperstepDone
 from talka.graph import EdgeProgram, Graph, RunOptions, VertexProgram, run_program
-from talka.graph.edge_tasks import plan_of
-from talka.graph.identity import identity, parts_of_edge_program, parts_of_vertex_program
+from talka.graph.programs.identity import identity, parts_of_edge_program, parts_of_vertex_program
+from talka.graph.supersteps.edge_tasks import plan_of
 
 FORMER = Path(__file__).parent / "former"  # checkpoints that the first version wrote
 

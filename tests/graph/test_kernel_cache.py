@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from talka.graph import compiler, kernel_cache
+from talka.graph.programs import compiler, kernel_cache
 
 DAY_S = 86_400
 TEXT = "answer = 42\n"

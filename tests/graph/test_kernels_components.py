@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from talka.compiled import compiled
 from talka.graph.kernels.components import (
+    compare_and_swap,
     components,
     flatten,
     forest,
@@ -16,9 +17,8 @@ from talka.graph.kernels.components import (
     unite,
     unite_rows,
 )
-from talka.graph.kernels.swapping import compare_and_swap
 from talka.graph.kernels.threads import over_ranges
-from talka.graph.partitioning import WAYS, cut
+from talka.graph.partitions.cutting import WAYS, cut
 from tests.graph.edges import Edges, any_edges, hubs
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from talka.errors import PayloadError
 from talka.graph.csr import Csr
-from talka.graph.part import Part
-from talka.graph.partitioning import WAYS, cut
+from talka.graph.partitions.cutting import WAYS, cut
+from talka.graph.partitions.partition import Part
 from tests.graph.edges import any_edges, hubs
 
 

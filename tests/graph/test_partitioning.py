@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError, UnknownNameError
-from talka.graph.partitioning import WAYS, cut
+from talka.graph.partitions.cutting import WAYS, cut
 from tests.graph.edges import Edges, any_edges, hubs
 
 cuts = {

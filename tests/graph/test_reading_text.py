@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from talka.errors import EdgeFileError, GraphTooLargeError
 from talka.events import Stream
 from talka.events.base import Measured, PhaseAdvanced, PhaseStarted
-from talka.graph import memory
+from talka.graph.building import memory
 from talka.graph.graph import Graph
 from talka.graph.reading import blocks, text
 from talka.units import format_bytes

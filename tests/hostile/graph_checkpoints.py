@@ -16,7 +16,7 @@ from talka.engine import Embedded, storage
 from talka.errors import TalkaError
 from talka.events import Stream, SuperstepDone
 from talka.graph import Graph, RunOptions, run_program
-from talka.graph.checkpoint import _MAGIC
+from talka.graph.supersteps.checkpoint import _MAGIC
 from tests.graph.programs import pulses
 from tests.graph.vertex_programs import Growing, Lists, Ranks
 from tests.hostile.outcome import Outcome

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from talka.engine.by_name import check_engine
 from talka.errors import (
     DiskFullError,
     OptionError,
@@ -21,7 +22,6 @@ from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
 from talka.jobs.graph import Arguments, GraphConfig, GraphJob, Input, Placement
 from talka.jobs.graph import config as config_module
-from talka.jobs.graph.engines import check_engine
 from talka.jobs.graph.plan import plan_of
 from talka.jobs.graph.work import CheckpointFolder
 

@@ -6,7 +6,7 @@ from talka.compress import layout_of
 from talka.engine import Embedded
 from talka.errors import InvalidValueError, SpecError
 from talka.exchange import EXCHANGES
-from talka.exchange.family import Family
+from talka.exchange.topologies.sums import Family
 from talka.network import Link, Network
 from talka.train.codec_rates import CodecRates
 from talka.train.predictions import CODEC_SECONDS, DEFAULT_SPECS, fastest, predict_steps

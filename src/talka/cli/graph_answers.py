@@ -26,7 +26,7 @@ def print_answer_as_json(answer: Any, finished: "Finished", out: Path | None) ->
     elif isinstance(answer, dict):
         print_json({**said, "answer": answer})
     else:
-        from talka.jobs.graph.output import write_json_rows
+        from talka.data.writing import write_json_rows
 
         sys.stdout.write(f'{json.dumps(said, indent=2)[:-2]},\n  "rows": ')
         write_json_rows(answer, sys.stdout)
@@ -38,7 +38,7 @@ def print_answer_as_csv(answer: Any, algorithm: str) -> None:
 
     import pyarrow.csv
 
-    from talka.jobs.graph.output import check_answer_fits
+    from talka.data.writing import check_answer_fits
 
     check_answer_fits(algorithm, "csv", is_table=not isinstance(answer, dict))
     file = io.BytesIO()

@@ -94,7 +94,7 @@ def _terminate_like_interrupt() -> Iterator[None]:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"talka.cli.{name}")
+    return importlib.import_module(f"talka.cli.commands.{name}")
 
 
 if __name__ == "__main__":

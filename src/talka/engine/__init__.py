@@ -6,13 +6,13 @@ from talka.engine.base import Engine, Ref
 from talka.engine.lineage import Retries
 
 if TYPE_CHECKING:
-    from talka.engine.embedded import Embedded
-    from talka.engine.gang import GangWorker
-    from talka.engine.on_ray import OnRay
+    from talka.engine.gangs.gang import GangWorker
+    from talka.engine.local.embedded import Embedded
+    from talka.engine.on_ray.engine import OnRay
 
 __all__ = ["Embedded", "Engine", "GangWorker", "OnRay", "Ref", "Retries"]
 
-_HOMES = {"Embedded": "embedded", "GangWorker": "gang", "OnRay": "on_ray"}
+_HOMES = {"Embedded": "local.embedded", "GangWorker": "gangs.gang", "OnRay": "on_ray.engine"}
 
 
 def __getattr__(name: str) -> Any:

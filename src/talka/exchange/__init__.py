@@ -6,10 +6,10 @@ from talka.extras import require
 require("torch", by="talka.exchange")
 
 from talka.exchange.base import CompressedExchange, Exchange
-from talka.exchange.choose import Choice, choices, choose
+from talka.exchange.links.probe import ProbeResult, probe
 from talka.exchange.meter import Meter
-from talka.exchange.predict import Prediction, predict
-from talka.exchange.probe import ProbeResult, probe
+from talka.exchange.pricing.choose import Choice, choices, choose
+from talka.exchange.pricing.predict import Prediction, predict
 from talka.exchange.registry import EXCHANGES, open_exchange
 
 __all__ = [

@@ -19,7 +19,6 @@ from talka.compress import Compressor, ErrorFeedback, Layout, Payload, Piece, Se
 from talka.compress.base import NonFinite
 from talka.compress.layout import nameless
 from talka.errors import InvalidValueError
-from talka.exchange.buffers import Buffers
 from talka.exchange.conveyor import Awaited, Conveyor, Steps
 from talka.exchange.message import Message
 from talka.exchange.meter import Meter
@@ -280,3 +279,23 @@ class Call:
 
     def received(self, num_bytes: int) -> None:
         self._meter.received_bytes += num_bytes
+
+
+_GRAIN = 1 << 12
+
+
+class Buffers:
+    """Byte tensors by size; used by one thread alone."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[Tensor]] = {}
+
+    def take(self, num_bytes: int) -> Tensor:
+        """At least so many bytes, with anything in them."""
+        size = max(_GRAIN, -(-num_bytes // _GRAIN) * _GRAIN)
+        free = self._free.get(size)
+        return free.pop() if free else torch.empty(size, dtype=torch.uint8)
+
+    def give(self, buffers: list[Tensor]) -> None:
+        for buffer in buffers:
+            self._free.setdefault(buffer.numel(), []).append(buffer)

@@ -15,16 +15,13 @@ from talka.compress.significance import Significance
 from talka.compress.threshold import Threshold
 from talka.compress.topk import TopK
 from talka.errors import SpecError, UnknownNameError
-from talka.exchange.all_gather import AllGather
 from talka.exchange.base import AnyCompressor, CompressedExchange, Exchange
-from talka.exchange.direct import Direct
-from talka.exchange.global_topk import GlobalTopK
-from talka.exchange.hierarchical import Hierarchical
-from talka.exchange.low_rank import LowRank
-from talka.exchange.master import Master
-from talka.exchange.ring import Ring
-from talka.exchange.tree import Tree
-from talka.exchange.two_phase import TwoPhase
+from talka.exchange.topologies.all_gather import AllGather
+from talka.exchange.topologies.global_topk import GlobalTopK
+from talka.exchange.topologies.hierarchical import Hierarchical
+from talka.exchange.topologies.low_rank import LowRank
+from talka.exchange.topologies.sums import Direct, Ring, Tree
+from talka.exchange.topologies.two_phase import Master, TwoPhase
 from talka.renaming import renamed
 
 COMPRESSED: dict[str, type[CompressedExchange]] = {

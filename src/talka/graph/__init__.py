@@ -1,10 +1,10 @@
 """Graphs: think like a vertex, run like compiled code."""
 
 from talka.graph.graph import Graph
-from talka.graph.program import Aggregate, EdgeProgram
-from talka.graph.running import Outcome, RunOptions, run_program
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.programs.edge_program import Aggregate, EdgeProgram
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.running import Outcome, RunOptions, run_program
 
 __all__ = [
     "Aggregate",

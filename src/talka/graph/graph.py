@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from talka.events.stream import Stream
 from talka.graph.algorithms.methods import Methods
-from talka.graph.building import Rules, build, freeze, union
+from talka.graph.building.build import Rules, build, freeze, union
 from talka.graph.csr import Csr
 from talka.graph.ids import Ids
 from talka.graph.kernels.simple import neighbours
-from talka.graph.partitioning import Partitioned, cut
-from talka.graph.program import EdgeProgram
+from talka.graph.partitions.cutting import Partitioned, cut
+from talka.graph.programs.edge_program import EdgeProgram
+from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.reading.detect import FileFormat, read_edges
-from talka.graph.running import RunOptions, run_program
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 from talka.machine import num_cores
 
 

@@ -24,8 +24,7 @@ from talka.jobs.embeddings.predictions import predictions, training_costs
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.embeddings.work import WorkFolder
-from talka.jobs.memory import peak_memory_bytes
-from talka.machine import num_cores
+from talka.machine import num_cores, peak_memory_bytes
 from talka.train.models.glove import GloVeConfig
 from talka.units import format_bytes
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from talka.errors import OutputError
-from talka.files import TEMPORARY_NAME, is_at, lock_now, write_whole
-from talka.jobs.output import writing
+from talka.files import TEMPORARY_NAME, errors_about, is_at, lock_now, write_whole
 
 _MAX_ATTEMPTS: Final = 100
 PLAN_NAME: Final = "plan.json"
@@ -70,7 +69,7 @@ class Unfinished:
         self._lock: int | None = None
         self._is_open = False
         self._made: list[Path] = []
-        with writing(out):
+        with errors_about(out):
             self._check()
 
     @property
@@ -88,7 +87,7 @@ class Unfinished:
 
     def open(self) -> None:
         """Make the folder, or take over that of an unfinished run; the caller closes it."""
-        with writing(self.out):
+        with errors_about(self.out):
             self._lock = self._locked_folder()
             self._check()  # once more: until the lock was taken, another run may have been here
             self._is_open = True

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from talka.engine import wire
+from talka.engine.local import wire
 from talka.lab import links, namespaces
 from talka.lab.base import address_of
 from talka.lab.trees import signal_family

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-from talka.engine import wire
+from talka.engine.local import wire
 from talka.errors import LabError
 from talka.lab import hosts, links, namespaces
 

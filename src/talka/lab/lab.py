@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from talka.engine.processes import Child, WorkerDied, how_it_ended
+from talka.engine.local.processes import Child, WorkerDied, how_it_ended
 from talka.errors import GangError, InvalidValueError, LabError
 from talka.lab.base import (
     HostResult,

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from talka.compress import Additive, ErrorFeedback, compressor, layout_of
-from talka.exchange.low_rank import times
 from talka.exchange.registry import powersgd_rank
+from talka.exchange.topologies.low_rank import times
 
 MAX_MEASURED_VALUES = 1_000_000
 """Larger vectors are as fast a value: this one already is larger than a core's caches."""
@@ -76,7 +76,7 @@ def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
 
 
 def _measure_low_rank(values: Tensor, factor_rank: int) -> CodecRates:
-    """The same products as `talka.exchange.low_rank` makes of one square matrix."""
+    """The same products as `talka.exchange.topologies.low_rank` makes of one square matrix."""
     rows, columns = square_shape(values.numel())
     gradient = values[: rows * columns].view(rows, columns)
     residual, average = torch.zeros(rows, columns), torch.zeros(rows, columns)

@@ -19,7 +19,7 @@ from torch import Tensor
 from talka.compress import Layout
 from talka.errors import InvalidValueError
 from talka.exchange import Choice, choices
-from talka.exchange.choose import rounded
+from talka.exchange.pricing.choose import rounded
 from talka.network import Network, all_reduce
 from talka.train.codec_rates import CodecRates, measure_codec
 

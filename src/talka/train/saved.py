@@ -23,7 +23,7 @@ from torch import Tensor
 
 from talka.errors import SavedStateError
 from talka.exchange import Exchange
-from talka.exchange.low_rank import LowRank
+from talka.exchange.topologies.low_rank import LowRank
 from talka.files import whole_file
 from talka.train.saved_file import Expected, Problem, Saved, checksum, parse
 

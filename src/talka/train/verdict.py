@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from talka.compress import Layout
-from talka.exchange.low_rank import LowRank
 from talka.exchange.registry import COMPRESSED, powersgd_rank
+from talka.exchange.topologies.low_rank import LowRank
 from talka.network import Network
 from talka.train.predictions import StepPrediction, fastest
 from talka.units import format_rate, format_seconds

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from talka.data.text.crew import Crew
+from talka.threads import Crew
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.data.text.corpus import Corpus
-from talka.data.text.crew import Crew
 from talka.data.text.pair_blocks import MAX_BLOCK_EDGE, PairBlocks
 from talka.data.text.resources import Advance, Resources, ignore_progress
 from talka.data.text.rows import RowSource, RunRows, Span, WindowRows
@@ -22,6 +21,7 @@ from talka.data.text.segments import Segment, cut_segments, invert, known_ids, s
 from talka.data.text.stripes import BlockPlan, write_blocks
 from talka.data.text.weights import Weights, whole_weights
 from talka.errors import InvalidValueError, NothingToLearnError
+from talka.threads import Crew
 
 _SEGMENT_SHARE = 0.3  # of the memory budget; `stripes.py` takes the rest
 

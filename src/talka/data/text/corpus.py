@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from talka.data.text.crew import Crew
 from talka.data.text.reading import Chunk, TextReader
 from talka.data.text.resources import Advance, Resources, ignore_progress
 from talka.data.text.sample import TextSample
@@ -23,6 +22,7 @@ from talka.data.text.vocabulary import Vocabulary, merge
 from talka.data.text.word_kernels import FILE_END, OUTSIDE
 from talka.data.text.word_table import FunctionTable, Ids, WordTable
 from talka.errors import InvalidValueError
+from talka.threads import Crew
 
 Tokenizer = str | TokenizeLine
 _MEMORY_SHARE = 4  # a quarter of the budget for the stream; the rest is for what is made of it

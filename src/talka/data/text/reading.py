@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from talka.data.text.resources import Advance, ignore_progress
-from talka.data.text.unpacking import DAMAGED, unpacked
 from talka.errors import CorpusError
+from talka.files.compressed import DAMAGED, unpacked
 from talka.inputs import STDIN, open_input
 
 CHUNK_BYTES = 1 << 20

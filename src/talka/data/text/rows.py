@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.data.text.crew import Crew
 from talka.data.text.pair_kernels import sum_runs, sum_windows
 from talka.data.text.segments import Inverted
 from talka.data.text.spool import OnDisk, UnnamedFile
 from talka.data.text.weights import Weights
+from talka.threads import Crew
 
 _PIECE_ENTRIES = 1 << 20  # 12 MB of sums for each thread; tens of milliseconds of work
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.data.text.crew import Crew
 from talka.data.text.pair_kernels import count_known, keep_known, place_positions
 from talka.data.text.word_table import Ids
+from talka.threads import Crew
 
 KnownIds = NDArray[np.uint32]
 _BYTES_PER_TOKEN = 8  # an id and a position

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.data.text.crew import Crew
 from talka.data.text.pair_blocks import PAIR, PairBlocks
 from talka.data.text.pair_file import PairFile
 from talka.data.text.pair_kernels import pack_rows, shuffle_block
 from talka.data.text.resources import Resources
 from talka.data.text.rows import RowSource, Span, cut_rows
 from talka.data.text.spool import Spool, Stored
+from talka.threads import Crew
 
 # Of the memory budget. Two stripes live at a time: one is made into blocks, one is growing.
 _STRIPE_SHARE, _PAIRS_SHARE = 0.2, 0.2

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError
 from talka.graph.ids import Ids
-from talka.graph.running import RunOptions
+from talka.graph.supersteps.running import RunOptions
 
 if TYPE_CHECKING:
     from talka.graph.graph import Graph

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.algorithms.answers import Vertices, ids_at, numbers_of, to_the_end
-from talka.graph.program import EdgeProgram
-from talka.graph.running import RunOptions, run_program
+from talka.graph.programs.edge_program import EdgeProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ import numpy as np
 
 from talka.graph.algorithms import forward
 from talka.graph.kernels.triangles import count_closing
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
 
 
 class Closing(VertexProgram):

@@ -10,9 +10,9 @@ import numpy as np
 
 from talka.graph.algorithms.closing import Closing
 from talka.graph.kernels.triangles import clustering as clustered
-from talka.graph.running import RunOptions, run_program
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,9 @@ from talka.graph.algorithms.spreading import INDICES, MESSAGE, gathered, spread
 from talka.graph.csr import Csr
 from talka.graph.kernels.labels import most_frequent
 from talka.graph.kernels.offsets import row_offsets
-from talka.graph.running import RunOptions, run_program
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa

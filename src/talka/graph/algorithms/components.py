@@ -15,10 +15,10 @@ from talka.graph.kernels.components import (
     components as united,
 )
 from talka.graph.kernels.components import flatten, forest, smallest_in_trees, unite_rows
-from talka.graph.part import Part
-from talka.graph.running import RunOptions, run_program
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.partitions.partition import Part
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa

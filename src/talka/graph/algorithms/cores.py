@@ -12,9 +12,9 @@ from talka.graph.algorithms.answers import to_the_end
 from talka.graph.algorithms.spreading import INDICES, MESSAGE, gathered, spread
 from talka.graph.kernels.cores import cores as peeled
 from talka.graph.kernels.cores import peel
-from talka.graph.running import RunOptions, run_program
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

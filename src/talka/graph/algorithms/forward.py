@@ -9,9 +9,9 @@ from talka.errors import PayloadError
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.kernels.ordering import present
 from talka.graph.kernels.simple import Neighbours
-from talka.graph.part import Part
-from talka.graph.restoring import check_below
-from talka.graph.step import Inbox
+from talka.graph.partitions.partition import Part
+from talka.graph.programs.step import Inbox
+from talka.graph.supersteps.restoring import check_below
 
 MESSAGE: Final = np.dtype([("first", np.uint32), ("second", np.uint32), ("ways", np.uint8)])
 

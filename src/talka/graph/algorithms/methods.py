@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from talka.graph import algorithms
 from talka.graph.algorithms.answers import Vertices
-from talka.graph.algorithms.restart import Sources
-from talka.graph.running import RunOptions
+from talka.graph.algorithms.pagerank import Sources
+from talka.graph.supersteps.running import RunOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

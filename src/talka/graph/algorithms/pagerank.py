@@ -3,17 +3,24 @@
 A walker without an edge to follow jumps. Jumps go anywhere, or, personalised, to the sources.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError
-from talka.graph.algorithms.restart import Sources, restart_shares
-from talka.graph.program import Aggregate, EdgeProgram
-from talka.graph.running import RunOptions, run_program
+from talka.graph.algorithms.answers import Vertices, numbers_of
+from talka.graph.programs.edge_program import Aggregate, EdgeProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from talka.graph.graph import Graph
+
+Sources = Vertices | Mapping[Any, float]
+"""Ids, or ids with weights."""
 
 
 def pagerank(
@@ -62,3 +69,17 @@ def _jump_anywhere(combined: float, sinks: float, num_vertices: int, damping: fl
 
 def _jump_to_sources(combined: float, sinks: float, restart: float, damping: float) -> float:
     return restart * (1 - damping + damping * sinks) + damping * combined
+
+
+def restart_shares(graph: "Graph", sources: Sources) -> NDArray[np.float64]:
+    """The share of jumps that go to each vertex, by number."""
+    if isinstance(sources, Mapping):
+        vertices, weights = list(sources), np.array(list(sources.values()), np.float64)
+        numbers = numbers_of(graph, vertices, "sources")
+    else:
+        numbers = numbers_of(graph, sources, "sources")
+        weights = np.ones(len(numbers))
+    if not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
+        raise InvalidValueError("sources", sources, "ids with weights of 0 or more, not all 0")
+    shares = np.bincount(numbers, weights, graph.num_vertices)
+    return np.asarray(shares / weights.sum(), np.float64)

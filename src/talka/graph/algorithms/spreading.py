@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.graph.step import Step
+from talka.graph.programs.step import Step
 
 MESSAGE: Final = np.dtype([("vertex", np.uint32), ("value", np.uint32)])
 INDICES: Final[dict[str, Literal["num_own", "num_vertices"]]] = {

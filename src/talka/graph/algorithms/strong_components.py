@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.algorithms.answers import table_of_ids, to_the_end
-from talka.graph.algorithms.trimming import keeps_edges_in
 from talka.graph.kernels.components import smallest_in_trees
-from talka.graph.program import EdgeProgram
-from talka.graph.running import RunOptions, run_program
+from talka.graph.programs.edge_program import EdgeProgram
+from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,3 +68,17 @@ def _return(colours: NDArray[np.uint32]) -> EdgeProgram:
         attributes={"colour": colours},
         asynchronous_ok=True,
     )
+
+
+def keeps_edges_in(graph: "Graph", options: RunOptions) -> NDArray[np.bool_]:
+    """Whether each vertex stays, by number. The value is how many edges in are left to it."""
+    program = EdgeProgram(
+        initial=lambda in_degree: in_degree,
+        message=lambda: 1,
+        combine="sum",
+        update=lambda value, combined: value - combined,
+        active=lambda value: value == 0,
+        starts=lambda value: value == 0,
+        value_type=np.int64,
+    )
+    return run_program(graph, program, options).values > 0

@@ -6,9 +6,9 @@ import numpy as np
 
 from talka.graph.algorithms.closing import Closing
 from talka.graph.kernels.triangles import triangles as closed
-from talka.graph.running import Outcome, RunOptions, run_program
-from talka.graph.step import Step
-from talka.graph.vertex_program import VertexProgram
+from talka.graph.programs.step import Step
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.running import Outcome, RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,12 +12,42 @@ first. Threads share the forest; `compare_and_swap` sees to it that a root gets 
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from talka.compiled import compiled
 from talka.graph.csr import Csr
-from talka.graph.kernels.swapping import compare_and_swap
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
+
+
+def _compare_and_swap(
+    typing_context: Any, array: Any, index: Any, expected: Any, replacement: Any
+) -> Any:
+    wanted = types.Array(types.uint32, 1, "C")
+    if array != wanted:
+        raise TypingError(f"compare_and_swap works on {wanted}, not on {array}")
+    signature = types.uint32(wanted, types.uint64, types.uint32, types.uint32)
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        values, at, old, new = arguments
+        proxy: Any = cgutils.create_struct_proxy(wanted)  # type: ignore[no-untyped-call]
+        place = builder.gep(proxy(context, builder, values).data, [at])
+        swapped = builder.cmpxchg(place, old, new, "monotonic", "monotonic")
+        return builder.extract_value(swapped, 0)
+
+    return signature, generate
+
+
+compare_and_swap: Any = intrinsic(_compare_and_swap)
+"""In a kernel, `compare_and_swap(array, index, expected, replacement)`: what stood at the index.
+
+If that is `expected`, `replacement` stands there now, in one step that no other thread can come
+between. `array` is of uint32 and in one piece; the caller has to know that `index` is inside of it.
+"""
+
 
 _NUM_FIRST = 2  # neighbours taken from each vertex before the largest tree is looked for
 _NUM_SAMPLES = 1024

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from talka.data.text.unpacking import DAMAGED, packing_of, unpacked
 from talka.errors import EdgeFileError
+from talka.files.compressed import DAMAGED, packing_of, unpacked
 from talka.inputs import is_piped, name_of, open_input, repeatable
 from talka.units import format_bytes
 

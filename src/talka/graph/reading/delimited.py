@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from talka.data.text.unpacking import packing_of
 from talka.errors import EdgeFileError, GraphError
 from talka.events.stream import Stream
-from talka.graph.memory import check_it_fits
+from talka.files.compressed import packing_of
+from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import blocks, read_twice, size_of
 from talka.graph.reading.fields import COMMENTS

@@ -12,7 +12,7 @@ import pyarrow as pa
 from talka.errors import EdgeFileError, GraphError, UnknownNameError
 from talka.events.base import Noted
 from talka.events.stream import Stream
-from talka.graph.memory import check_it_fits
+from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.columns import as_ids, as_weights, joined_ids, of_one_kind
 from talka.graph.reading.delimited import read_csv, read_tsv

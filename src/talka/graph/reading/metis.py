@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from talka.errors import EdgeFileError
 from talka.events.stream import Stream
-from talka.graph.memory import check_it_fits
+from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import MAX_LONG_LINE_BYTES, blocks, size_of
 from talka.graph.reading.fields import BadLine, Rows

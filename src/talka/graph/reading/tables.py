@@ -10,7 +10,7 @@ import pyarrow.parquet
 
 from talka.errors import EdgeFileError, GraphError
 from talka.events.stream import Stream
-from talka.graph.memory import check_it_fits
+from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import size_of, unreadable
 from talka.graph.reading.columns import as_ids, as_weights

@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from talka.data.text.crew import Crew
 from talka.errors import EdgeFileError
 from talka.events.stream import Stream
-from talka.graph.memory import check_it_fits
+from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import MAX_LINE_BYTES, MAX_LONG_LINE_BYTES, blocks, size_of
 from talka.graph.reading.counts import without_counts
@@ -27,6 +26,7 @@ from talka.graph.reading.metis import refuse_metis
 from talka.graph.reading.sniffing import Form, data_lines, sniffed, sniffed_edges
 from talka.inputs import name_of
 from talka.machine import num_cores
+from talka.threads import Crew
 from talka.units import format_bytes
 
 _PACKED_RATIO = 4  # edge lists shrink to a quarter or less

@@ -29,7 +29,7 @@ from talka.jobs.embeddings.predictions import predictions
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.vectors import Embeddings
 from talka.jobs.embeddings.work import WorkFolder
-from talka.jobs.memory import peak_memory_bytes
+from talka.machine import peak_memory_bytes
 from talka.train.models.glove import GloVe, fixed_sample
 
 MAX_SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch

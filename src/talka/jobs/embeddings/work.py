@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from talka.errors import InvalidValueError, OutputError, SavedStateError
-from talka.files import write_whole
+from talka.files import errors_about, write_whole
 from talka.jobs.embeddings.vector_files import ARROW_NAME, TEXT_NAME
-from talka.jobs.output import writing
 from talka.jobs.unfinished import Unfinished, as_typed
 
 RESULT_NAME = "result.json"
@@ -63,7 +62,7 @@ class WorkFolder(Unfinished):
 
     def new_output_dir(self) -> Path:
         """Empty: a run that was killed while it wrote leaves pieces of files there."""
-        with writing(self.out):
+        with errors_about(self.out):
             shutil.rmtree(self.output_dir, ignore_errors=True)
             self.output_dir.mkdir()
         return self.output_dir
@@ -86,7 +85,7 @@ class WorkFolder(Unfinished):
     def epoch_done(self, losses: dict[str, list[float]]) -> None:
         """Make the epoch whose model was just saved the one to go on from."""
         epoch = len(losses["loss"])
-        with writing(self.out):
+        with errors_about(self.out):
             write_whole(self.path / "losses.json", json.dumps(losses))
             for old in self.path.glob("epoch-*.model*"):
                 if not old.name.startswith(f"{self.model_path(epoch).name}"):
@@ -94,7 +93,7 @@ class WorkFolder(Unfinished):
 
     def finish(self, result: dict[str, Any]) -> None:
         """Put the output in its place, and remove what was needed on the way."""
-        with writing(self.out):
+        with errors_about(self.out):
             write_whole(self.output_dir / RESULT_NAME, json.dumps(result, indent=2))
             if os.path.lexists(self.out):
                 if not self._force:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from talka.engine.by_name import check_engine
 from talka.errors import InvalidValueError, OptionError, UnknownNameError
 from talka.graph.algorithms import ALGORITHMS
-from talka.graph.partitioning import WAYS
+from talka.graph.partitions.cutting import WAYS
 from talka.graph.reading.detect import READERS, FileFormat
-from talka.jobs.graph.engines import check_engine
 
 MAX_PARTITIONS: Final = 1_000
 """Every two exchange mail in a superstep: the cost of a superstep grows with the square."""

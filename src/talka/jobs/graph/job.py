@@ -12,19 +12,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from talka.data.writing import check_answer_fits, format_of_output, write_answer
+from talka.engine.by_name import engine_by_name
 from talka.errors import EdgeFileError, GraphError, InvalidValueError, OptionError
 from talka.events import Event, Measured, Noted, Predicted, Stream, SuperstepDone
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
 from talka.jobs.graph.config import GraphConfig
-from talka.jobs.graph.engines import engine_by_name
-from talka.jobs.graph.output import check_answer_fits, format_of_output, write_answer
 from talka.jobs.graph.plan import Plan, estimated_plan, plan_of
 from talka.jobs.graph.predictions import predict_reading, predict_supersteps
 from talka.jobs.graph.sample import needs_sample
 from talka.jobs.graph.work import CheckpointFolder
-from talka.jobs.memory import peak_memory_bytes
+from talka.machine import peak_memory_bytes
 
 _UNREADABLE = (EdgeFileError, GraphError, pa.ArrowException, OSError)
 _CUT_AS_IT_IS = ("bfs", "sssp", "pagerank")

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from talka.graph import Graph
+from talka.graph.building.memory import BUILD_BYTES, WEIGHT_BYTES
 from talka.graph.csr import Csr
 from talka.graph.kernels.gathering import GATHERS
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
-from talka.graph.memory import BUILD_BYTES, WEIGHT_BYTES
 from talka.jobs.graph.config import GraphConfig
 from talka.jobs.graph.sample import sample_of
 from talka.jobs.growth import extrapolated

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from talka.data.text.unpacking import packing_of, unpacked
+from talka.files.compressed import packing_of, unpacked
 from talka.graph.reading.detect import FileFormat, format_of
 from talka.inputs import is_piped
 

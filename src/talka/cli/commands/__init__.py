@@ -1,0 +1,1 @@
+"""The commands of `talka`, one file each."""

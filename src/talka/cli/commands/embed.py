@@ -1,0 +1,189 @@
+"""Word vectors (GloVe) from your own text, on all cores.
+
+CORPUS is text in UTF-8: files (plain, .gz, .zst), folders, or - for standard input. DIR gets
+vectors.txt (word2vec's text form with --header), vectors.arrow and result.json, all at once at the
+end; until then DIR.unfinished holds what --resume continues from.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talka.cli.numbers import Number, count, number, size
+from talka.cli.options import (
+    SHOWN,
+    TABLE,
+    add_explain,
+    add_format,
+    add_out,
+    add_resume_and_force,
+    add_runs,
+    add_threads,
+)
+
+if TYPE_CHECKING:
+    from talka.jobs.base import Finished
+    from talka.jobs.embeddings.config import EmbedConfig
+    from talka.jobs.embeddings.evaluation import QuestionFile
+    from talka.jobs.embeddings.job import Embed
+
+MIN_MEMORY_BYTES = 1_000_000
+_WHOLE: dict[str, Any] = {"action": Number, "parse": count()}
+_POSITIVE: dict[str, Any] = {"action": Number, "parse": number(above=0)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add, whole = parser.add_argument, _WHOLE
+    add("corpus", metavar="CORPUS", nargs="+", help="text files, folders or -")
+    add_out(parser, "DIR", note=": a folder", required=True)
+    add("--tokenizer", default="words", metavar="NAME",
+        help="words (letters and digits of any script, lower-cased), letters (a to z) or "
+        f"whitespace {SHOWN}")  # fmt: skip
+    add("--min-count", **whole, default="5", metavar="N", help=f"leave rarer words out {SHOWN}")
+    add("--window", **whole, default="10", metavar="N", help=f"words on either side {SHOWN}")
+    add("--across-lines", action="store_true", help="let windows reach over line ends")
+    _add_training_arguments(parser)
+    add("--header", action="store_true", help="begin vectors.txt as word2vec does")
+    add("--evaluate", metavar="FILE", nargs="+", type=Path, default=[],
+        help="analogy or similarity files to judge the vectors by; - is standard input")  # fmt: skip
+    add_explain(parser)
+    add_resume_and_force(parser)
+    add_runs(parser)
+    add_format(parser)
+
+
+def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    add, whole, positive = parser.add_argument, _WHOLE, _POSITIVE
+    add("--dim", **whole, default="100", metavar="N", help=f"coordinates of a vector {SHOWN}")
+    add("--epochs", **whole, default="15", metavar="N", help=f"passes over all pairs {SHOWN}")
+    add("--learning-rate", **positive, default="0.05", metavar="X", help=f"of AdaGrad {SHOWN}")
+    add("--x-max", **positive, default="100", metavar="X", help=f"counts from here weigh 1 {SHOWN}")
+    add("--alpha", action=Number, parse=number(at_least=0), default="0.75", metavar="X",
+        help=f"a smaller count weighs (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
+    add("--seed", action=Number, parse=count(at_least=0, at_most=2**63 - 1), default="0", metavar="N",
+        help=f"one thread and one seed give the same bits {SHOWN}")  # fmt: skip
+    add_threads(parser)
+    add("--memory", action=Number, parse=size(at_least=MIN_MEMORY_BYTES), metavar="SIZE",
+        help="beyond it arrays go to disk; at least 1MB (default: 2GB, or half of what is available "
+        "if that is less)")  # fmt: skip
+    add("--parallel", choices=("threads", "dimensions"), default="threads",
+        help="threads share one model; with dimensions each of --workers processes holds a slice of "
+        f"all vectors, and only dot products travel {SHOWN}")  # fmt: skip
+    add("--workers", **whole, default="2", metavar="P", help=f"with --parallel dimensions {SHOWN}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from talka.cli.costs import predicted_as_json, print_predicted
+    from talka.cli.resuming import hint_to_resume
+    from talka.cli.tables import print_json
+    from talka.events import Stream, progress_in_terminal
+    from talka.jobs.base import execute, with_start
+    from talka.jobs.embeddings.evaluation import checked_questions
+    from talka.jobs.embeddings.job import Embed
+
+    _check_reads_standard_input_once(args)
+    questions = [checked_questions(file) for file in args.evaluate]  # not after an hour of training
+    job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
+    events = Stream()
+    with progress_in_terminal(events), events.phase("sample"):
+        predicted = job.explain()
+    predicted = with_start(predicted)
+    if args.format == TABLE:
+        print_predicted(predicted)
+        print_expected(job)
+    elif args.explain:
+        expected = None if job.expected is None else job.expected._asdict()
+        print_json({"expected": expected, **predicted_as_json(predicted)})
+    if args.explain:
+        return 0
+    with hint_to_resume(args, lambda: job.can_be_resumed):
+        finished = execute(job, predicted, root=args.runs)
+    reports = _evaluated(args.out, questions)
+    if args.format == "json":
+        found = {"evaluation": [asdict(report) for report in reports]} if reports else {}
+        print_json({**finished.result, **found, "out": str(args.out), "run": str(finished.dir)})
+    else:
+        _print_finished(args.out, finished, reports)
+    return 0
+
+
+def config_of(args: argparse.Namespace) -> "EmbedConfig":
+    """The options of the command line, checked."""
+    from talka.data.text import PairOptions
+    from talka.data.text.tokens import TOKENIZERS
+    from talka.errors import InvalidValueError, UnknownNameError
+    from talka.jobs.embeddings.config import EmbedConfig, TextConfig
+    from talka.train.models.glove import GloVeConfig
+
+    if args.tokenizer not in TOKENIZERS:
+        raise UnknownNameError("tokenizer", args.tokenizer, tuple(TOKENIZERS))
+    chosen = {"threads": args.threads, "memory_bytes": args.memory}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    try:
+        text = TextConfig(
+            corpus=tuple(args.corpus),
+            tokenizer=args.tokenizer,
+            min_count=args.min_count,
+            pairs=PairOptions(window=args.window, across_lines=args.across_lines, seed=args.seed),
+        )
+        return EmbedConfig(
+            text=text,
+            dim=args.dim,
+            epochs=args.epochs,
+            glove=GloVeConfig(learning_rate=args.learning_rate, x_max=args.x_max, alpha=args.alpha),
+            parallel=args.parallel,
+            workers=args.workers,
+            **given,
+        )
+    except InvalidValueError as error:  # name it as it was typed
+        option = f"--{error.name.lstrip('-').replace('_', '-')}"
+        raise InvalidValueError(option, error.given, error.allowed) from None
+
+
+def print_expected(job: "Embed") -> None:
+    """What the corpus will give, in one line."""
+    from talka.units import format_bytes, format_count
+
+    expected = job.expected
+    if expected is not None:
+        words, pairs = format_count(expected.num_words), format_count(expected.num_pairs)
+        memory = format_bytes(expected.memory_bytes)
+        print(f"expected: {words} words, {pairs} pairs, {memory} of memory\n")
+
+
+def _check_reads_standard_input_once(args: argparse.Namespace) -> None:
+    from talka.errors import InputError
+    from talka.inputs import STDIN, name_of
+
+    if [*args.corpus, *map(str, args.evaluate)].count(STDIN) > 1:
+        raise InputError(name_of(STDIN), "is given more than once", "Give files for the others.")
+
+
+def _evaluated(out: Path, questions: "Sequence[QuestionFile]") -> list[Any]:
+    from talka.jobs.embeddings import Embeddings, evaluate
+
+    if not questions:
+        return []
+    embeddings = Embeddings.load(out)
+    return [evaluate(embeddings, file) for file in questions]
+
+
+def _print_finished(out: Path, finished: "Finished", reports: list[Any]) -> None:
+    from talka.cli.commands.evaluate import print_reports
+    from talka.cli.costs import print_comparisons
+    from talka.cli.tables import print_text
+    from talka.units import format_bytes, format_count
+
+    result = finished.result
+    print_comparisons(finished.comparisons)
+    losses = "  ".join(f"{loss:.5f}" for loss in result["loss"])
+    print()
+    print_text(f"loss by epoch  {losses}")
+    if result["num_replaced"]:
+        print_text(f"{result['num_replaced']} places of the text were no UTF-8 and became U+FFFD")
+    print_reports(reports)
+    words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
+    memory = format_bytes(result["peak_memory_bytes"])
+    print_text(f"{words} words from {pairs} pairs in {out}, {memory} of memory, run {finished.dir}")

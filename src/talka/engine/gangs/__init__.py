@@ -1,0 +1,1 @@
+"""Gangs: worker processes of this machine that start together and share a process group."""

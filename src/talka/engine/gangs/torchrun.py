@@ -1,0 +1,59 @@
+"""A gang inside torchrun: the ranks are there already, we are one of them."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from talka.engine import storage
+from talka.engine.gangs.gang import GangWorker
+from talka.engine.storage import Packed
+from talka.errors import InvalidValueError
+from talka.events import RUN_DIR_VARIABLE, Stream
+
+
+def existing_gang(
+    main: Callable[..., Any], args: Sequence[Any], *, size: int, events: Stream
+) -> list[Any]:
+    """Run `main` as this rank; every rank gets the results of all."""
+    world_size = int(os.environ["WORLD_SIZE"])
+    if size != world_size:
+        allowed = f"{world_size}, the number of ranks that torchrun started"
+        raise InvalidValueError("size", size, allowed)
+    if not dist.is_initialized():
+        dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    worker = GangWorker(rank, size, _stream(rank, events), log_path=None)
+    return _gathered(main(worker, *args), size)
+
+
+def _stream(rank: int, events: Stream) -> Stream:
+    folder = os.environ.get(RUN_DIR_VARIABLE) or events.dir
+    if folder is None:
+        return Stream()
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return Stream(Path(folder) / f"events.rank-{rank}.jsonl")
+
+
+def _gathered(value: Any, size: int) -> list[Any]:
+    """All ranks' results, sent in storage form: no pickle between ranks."""
+    settled = storage.settle(value)
+    data = settled.data if isinstance(settled, Packed) else storage.to_buffer(settled)
+    mine = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
+    described = torch.tensor([len(mine), isinstance(settled, Packed)])
+    all_described = [torch.empty_like(described) for _ in range(size)]
+    dist.all_gather(all_described, described)
+    longest = max(int(each[0]) for each in all_described)
+    padded = torch.zeros(longest, dtype=torch.uint8)
+    padded[: len(mine)] = mine
+    received = [torch.empty_like(padded) for _ in range(size)]
+    dist.all_gather(received, padded)
+    results = []
+    for each, (length, is_packed) in zip(received, all_described, strict=True):
+        raw = each[: int(length)].numpy()
+        results.append(storage.from_foreign(raw, is_packed=bool(is_packed)))
+    return results

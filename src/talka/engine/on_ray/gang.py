@@ -1,0 +1,217 @@
+"""A gang on Ray: one actor per rank, a gloo process group between their machines."""
+
+import fcntl
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import (
+    NodeAffinitySchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
+
+from talka.engine import storage
+from talka.engine.calls import Caught, Problem, apply, explain
+from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit
+from talka.engine.on_ray.task import stored_form, value_of
+from talka.engine.shipping import ship, unship
+from talka.errors import ClusterError, GangError
+from talka.events import Stream
+
+_PLACE_TIMEOUT_S = 60
+_SIOCGIFADDR = 0x8915
+
+
+class _Place(NamedTuple):
+    """Where a rank lives."""
+
+    machine: str
+    address: str
+    log_path: str
+
+
+class _Rank:
+    """Lives in a process of its own on some machine of the cluster."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        os.dup2(1, 2)  # one log: Ray keeps errors in a second file
+        self._rank, self._size = rank, size
+        self._store: Any = None
+
+    def where(self) -> _Place:
+        context = ray.get_runtime_context()
+        log_path = os.readlink("/proc/self/fd/1")
+        return _Place(context.get_node_id(), ray.util.get_node_ip_address(), log_path)
+
+    def open_store(self) -> int:
+        self._store = open_store(ray.util.get_node_ip_address(), self._size)
+        return int(self._store.port)
+
+    def run(self, shipped: bytes, host: str, port: int, run_dir: str | None) -> Any:
+        """The result in storage form, or a `Problem`."""
+        function: Any = None
+        with Caught() as caught:
+            import torch.distributed as dist
+
+            os.environ["GLOO_SOCKET_IFNAME"] = interface_of(ray.util.get_node_ip_address())
+            store = self._store or join_store(host, port, self._size)
+            dist.init_process_group("gloo", store=store, rank=self._rank, world_size=self._size)
+            function, args = unship(shipped)
+            path = Path(run_dir) if run_dir and Path(run_dir).is_dir() else None
+            events = Stream(path and path / f"events.rank-{self._rank}.jsonl")
+            worker = GangWorker(
+                self._rank, self._size, events, Path(os.readlink("/proc/self/fd/1"))
+            )
+            return stored_form(storage.settle(apply(function, (worker, *args))))
+        assert caught.error is not None
+        return explain(caught.error, function, ())
+
+
+def ray_gang(
+    main: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    size: int,
+    timeout_s: float | None,
+    run_dir: Path | None,
+) -> list[Any]:
+    shipped = ship(main, (main, tuple(args)))
+    place = _place(size)
+    ranks: list[Any] = []
+    try:
+        strategy = PlacementGroupSchedulingStrategy(placement_group=place)
+        actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Rank)
+        ranks = [
+            actor.options(scheduling_strategy=strategy).remote(rank, size) for rank in range(size)
+        ]
+        places = ray.get([rank.where.remote() for rank in ranks])
+        port = ray.get(ranks[0].open_store.remote())
+        host, folder = places[0].address, None if run_dir is None else str(run_dir.resolve())
+        running = [rank.run.remote(shipped, host, port, folder) for rank in ranks]
+        return _collect(running, places, timeout_s)
+    finally:
+        for rank in ranks:
+            ray.kill(rank)
+        remove_placement_group(place)
+
+
+def _place(size: int) -> Any:
+    """Reserve a core for every rank, over as many machines as there are."""
+    num_cores = int(ray.cluster_resources().get("CPU", 0))
+    if num_cores < size:
+        problem = f"a gang of {size} ranks needs {size} cores, and it has {num_cores}"
+        raise ClusterError("this cluster", problem, "Ask for fewer ranks or add machines.")
+    place = placement_group([{"CPU": 1}] * size, strategy="SPREAD")
+    if not place.wait(_PLACE_TIMEOUT_S):
+        remove_placement_group(place)
+        problem = f"no {size} cores became free within {_PLACE_TIMEOUT_S} s"
+        raise ClusterError("this cluster", problem, "Wait for other jobs to end.")
+    return place
+
+
+def _collect(running: list[Any], places: list[_Place], timeout_s: float | None) -> list[Any]:
+    size = len(running)
+    results: dict[int, Any] = {}
+    signs: list[Sign] = []
+    rank_of = {ref: rank for rank, ref in enumerate(running)}
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    pending = list(running)
+    while pending:
+        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready, pending = ray.wait(pending, num_returns=1, timeout=left_s)
+        if not ready:
+            break
+        rank = rank_of[ready[0]]
+        sign = _outcome(rank, ready[0], results)
+        if sign is not None:
+            signs.append(sign)
+            deadline = min(deadline or float("inf"), time.monotonic() + GRACE_S)
+    if not signs and pending:
+        late = min(rank_of[ref] for ref in pending)
+        signs = [Sign(late, 0.0, died=False, how=f"had not finished after {timeout_s:g} s")]
+    if signs:
+        first = culprit(signs)
+        raise GangError(first.rank, size, first.how, _tail(places[first.rank]))
+    return [results[rank] for rank in range(size)]
+
+
+def _outcome(rank: int, ref: Any, results: dict[int, Any]) -> Sign | None:
+    try:
+        outcome = ray.get(ref)
+    except RayTaskError as error:
+        return Sign(rank, time.monotonic(), died=False, how=f"raised {error.cause}")
+    except RayError as error:
+        why = str(error).strip().partition("\n")[0].rstrip(".")
+        return Sign(rank, time.monotonic(), died=True, how=f"died ({why})")
+    if isinstance(outcome, Problem):
+        how = f"raised {outcome.cause}\n  at {outcome.line}"
+        return Sign(rank, time.monotonic(), died=False, how=how)
+    results[rank] = value_of(outcome)
+    return None
+
+
+def _tail(place: _Place) -> str:
+    """The end of a rank's log, read on its machine, which may be gone."""
+    nearby = NodeAffinitySchedulingStrategy(place.machine, soft=False)
+    reader = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=nearby)(_read_tail)
+    try:
+        return str(ray.get(reader.remote(place.log_path), timeout=5))
+    except (RayError, GetTimeoutError):
+        return f"(the machine with {place.log_path} does not answer)"
+
+
+def _read_tail(path: str) -> str:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        return f"({path}: {error.strerror})"
+    return data[-TAIL_BYTES:].decode(errors="replace")
+
+
+def open_store(address: str, size: int) -> Any:
+    """The store where ranks meet, on this address alone: left to itself it listens everywhere."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
+    listener = socket.create_server((address, 0))
+    port = listener.getsockname()[1]
+    return TCPStore(
+        address,
+        port,
+        size,
+        is_master=True,
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
+
+
+def join_store(address: str, port: int, size: int) -> Any:
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
+    return TCPStore(address, port, size, is_master=False)
+
+
+def interface_of(address: str) -> str:
+    """Name of the network interface with this address: gloo must not guess it from the host name.
+
+    >>> interface_of("127.0.0.1")
+    'lo'
+    """
+    if address.startswith("127."):
+        return "lo"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
+            try:
+                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+            except OSError:
+                continue  # an interface without an address
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    raise ClusterError(address, "no network interface of this machine has this address", "")

@@ -1,0 +1,292 @@
+"""Measure the links between ranks: latency and rate of every pair, in a few seconds.
+
+    rounds of host pairs (a tournament) -> pings -> bytes one way -> bytes the other way -> matrices
+
+No host is in two measurements at a time, so none shares its port with another. Ranks of one host
+share that port, so one pair of ranks speaks for each pair of hosts, and one for the inside of each.
+Rates are of payload: of a link of 100 Mbit/s, TCP and Ethernet headers leave 95.6.
+"""
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from talka.errors import InvalidValueError
+from talka.exchange.links.hosts import hosts_of_all
+from talka.network import LOOPBACK, Link, Network
+
+Matrix = tuple[tuple[float, ...], ...]
+
+MIN_MEASURE_S = 0.3  # shorter, and slow start and token buckets flatter or hide the rate
+_ENOUGH = 0.7  # of the time that was meant: the sizes are guessed from the trial before
+_NUM_WARM_UPS, _MIN_PINGS, _MAX_PINGS, _PINGS_S = 5, 10, 200, 0.1
+_FIRST_BYTES, _MAX_CHUNK_BYTES, _NUM_CHUNKS, _MAX_GROWTH, _MAX_TRIALS = 16_000, 4_000_000, 16, 64, 8
+_SAME = 0.7  # of a rate: hosts that differ by less have, for all we can say, equal links
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What was measured; the same on every rank. The diagonals are 0: nothing is measured there."""
+
+    hosts: tuple[int, ...]
+    """The host of every rank."""
+
+    latency_s: Matrix
+    """One way: half of the median round trip of small messages."""
+
+    rate_bits_per_s: Matrix
+    """From the rank of the row to the rank of the column."""
+
+    def network(self) -> Network:
+        """Links for the cost model: a host's own is what is seen where the other end is no slower.
+
+        >>> rates = ((0.0, 100e6, 20e6), (100e6, 0.0, 20e6), (20e6, 20e6, 0.0))
+        >>> latencies = ((0.0, 1e-4, 1e-4), (1e-4, 0.0, 1e-4), (1e-4, 1e-4, 0.0))
+        >>> network = ProbeResult((0, 1, 2), latencies, rates).network()
+        >>> [link.rate_bits_per_s for link in network.links]
+        [100000000.0, 100000000.0, 20000000.0]
+        """
+        names = sorted(set(self.hosts))
+        if list(self.hosts) != sorted(self.hosts):
+            raise InvalidValueError("hosts", self.hosts, "in order: ranks host by host")
+        inner = self._inner()
+        links = [inner or LOOPBACK]
+        if len(names) > 1:
+            rates = _own(self._by_host(self.rate_bits_per_s))
+            paces = _own(self._by_host(self.latency_s, lambda latency_s: 1 / max(latency_s, 1e-9)))
+            links = [Link(1 / pace, rate) for pace, rate in zip(paces, rates, strict=True)]
+        counts = tuple(self.hosts.count(name) for name in names)
+        return Network(tuple(links), workers_per_host=counts, inner=inner or LOOPBACK)
+
+    def _inner(self) -> Link | None:
+        """Between two ranks of one host, if any host has two."""
+        pairs = [
+            (sender, receiver)
+            for sender, receiver in _pairs(len(self.hosts))
+            if self.hosts[sender] == self.hosts[receiver]
+        ]
+        if not pairs:
+            return None
+        return Link(
+            statistics.median(self.latency_s[a][b] for a, b in pairs),
+            statistics.median(self.rate_bits_per_s[a][b] for a, b in pairs),
+        )
+
+    def _by_host(
+        self, matrix: Matrix, value: Callable[[float], float] = float
+    ) -> dict[tuple[int, int], float]:
+        """Median of both directions, for every two hosts."""
+        seen: dict[tuple[int, int], list[float]] = {}
+        for sender, receiver in _pairs(len(self.hosts)):
+            ends = self.hosts[sender], self.hosts[receiver]
+            if ends[0] != ends[1]:
+                for pair in (ends, ends[::-1]):
+                    seen.setdefault(pair, []).append(value(matrix[sender][receiver]))
+        return {pair: statistics.median(values) for pair, values in seen.items()}
+
+
+def probe(group: dist.ProcessGroup | None = None, *, seconds: float = 2.0) -> ProbeResult:
+    """Measure every pair of hosts of a gloo process group; all its ranks must call this.
+
+    `seconds` is a wish: no single measurement is shorter than `MIN_MEASURE_S`. The host of a rank is
+    its `GROUP_RANK`, as torchrun and the lab set it, or else the machine's name.
+    """
+    if dist.get_backend(group) != "gloo":
+        raise InvalidValueError("backend", dist.get_backend(group), "gloo")
+    num_ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    hosts = hosts_of_all(group)
+    rounds = schedule(hosts)
+    measure_s = max(MIN_MEASURE_S, seconds / max(1, 2 * len(rounds)))
+    measured = torch.zeros(2, num_ranks, num_ranks, dtype=torch.float64)
+    for pairs in rounds:
+        for first, second in pairs:
+            if rank in (first, second):
+                other = _Other(group, second if rank == first else first)
+                _measure(other, measured, (first, second), measure_s)
+                break
+        else:
+            _stand_by(group)
+    dist.all_reduce(measured, group=group)  # every value comes from one rank, the others add 0
+    latency_s, rates = (_for_all_ranks(matrix.tolist(), hosts) for matrix in measured)
+    return ProbeResult(hosts, latency_s, rates)
+
+
+def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """Rounds of pairs of ranks in which no host comes twice: the inside of hosts, then a tournament.
+
+    >>> schedule([0, 1, 2, 3])
+    [[(0, 3), (1, 2)], [(0, 2), (1, 3)], [(0, 1), (2, 3)]]
+    >>> schedule([0, 0, 1])
+    [[(0, 1)], [(0, 2)]]
+    """
+    ranks_of: dict[int, list[int]] = {}
+    for rank, host in enumerate(hosts):
+        ranks_of.setdefault(host, []).append(rank)
+    inside = [(ranks[0], ranks[1]) for ranks in ranks_of.values() if len(ranks) > 1]
+    circle: list[int | None] = [ranks[0] for ranks in ranks_of.values()]
+    if len(circle) % 2:
+        circle.append(None)  # whoever meets it rests
+    rounds = [inside]
+    for _ in range(len(circle) - 1):
+        half = len(circle) // 2
+        meetings = zip(circle[:half], reversed(circle[half:]), strict=True)
+        rounds.append(
+            [(min(a, b), max(a, b)) for a, b in meetings if a is not None and b is not None]
+        )
+        circle.insert(1, circle.pop())
+    return [pairs for pairs in rounds if pairs]
+
+
+class _Other(NamedTuple):
+    """The other rank of a measurement. Tensors only: nothing is unpickled."""
+
+    group: dist.ProcessGroup | None
+    rank: int
+
+    def start(self, operation: Callable[..., Any], tensor: torch.Tensor) -> Any:
+        group = self.group or dist.group.WORLD
+        assert group is not None
+        return operation(tensor, dist.get_global_rank(group, self.rank), group=group)
+
+    def send(self, *values: float) -> None:
+        self.start(dist.isend, torch.tensor(values, dtype=torch.float64)).wait()
+
+    def receive(self, num_values: int) -> list[float]:
+        values = torch.empty(num_values, dtype=torch.float64)
+        self.start(dist.irecv, values).wait()
+        received: list[float] = values.tolist()
+        return received
+
+
+def _measure(
+    other: _Other, measured: torch.Tensor, pair: tuple[int, int], measure_s: float
+) -> None:
+    """One pair's three measurements, in step with all other pairs of the round."""
+    first, second = pair
+    leads = other.rank == second
+    dist.barrier(other.group)
+    if leads:
+        measured[0, first, second] = measured[0, second, first] = _ping(other)
+    else:
+        _answer_pings(other)
+    for sender, receiver in (pair, pair[::-1]):
+        dist.barrier(other.group)
+        if other.rank == receiver:
+            measured[1, sender, receiver] = _send_at_full_rate(other, measure_s)
+        else:
+            _receive_at_full_rate(other)
+
+
+def _stand_by(group: dist.ProcessGroup | None) -> None:
+    for _ in range(3):
+        dist.barrier(group)
+
+
+def _ping(other: _Other) -> float:
+    times_s: list[float] = []
+    start_s = time.perf_counter()
+    is_last = False
+    while not is_last:
+        sent_s = time.perf_counter()
+        count = len(times_s) - _NUM_WARM_UPS
+        is_last = count >= _MAX_PINGS or (count >= _MIN_PINGS and sent_s - start_s > _PINGS_S)
+        other.send(is_last)
+        other.receive(1)
+        times_s.append(time.perf_counter() - sent_s)
+    return statistics.median(times_s[_NUM_WARM_UPS:]) / 2
+
+
+def _answer_pings(other: _Other) -> None:
+    is_last = 0.0
+    while not is_last:
+        [is_last] = other.receive(1)
+        other.send(is_last)
+
+
+def _send_at_full_rate(other: _Other, measure_s: float) -> float:
+    """Send more and more until it takes long enough; the receiver has the clock."""
+    num_bytes, rate = _FIRST_BYTES, 0.0
+    for _ in range(_MAX_TRIALS):
+        chunk_bytes = min(num_bytes // _NUM_CHUNKS, _MAX_CHUNK_BYTES)
+        num_chunks = num_bytes // chunk_bytes
+        other.send(chunk_bytes, num_chunks)
+        _stream(other, dist.isend, chunk_bytes, num_chunks)
+        [seconds] = other.receive(1)
+        rate = 8 * chunk_bytes * (num_chunks - 1) / seconds
+        if seconds >= _ENOUGH * measure_s:
+            break
+        wanted = round(rate * measure_s / 8)
+        num_bytes = max(_FIRST_BYTES, min(wanted, num_bytes * _MAX_GROWTH))
+    other.send(0, 0)
+    return rate
+
+
+def _receive_at_full_rate(other: _Other) -> None:
+    while True:
+        chunk_bytes, num_chunks = (int(value) for value in other.receive(2))
+        if chunk_bytes == 0:
+            return
+        other.send(_stream(other, dist.irecv, chunk_bytes, num_chunks))
+
+
+def _stream(
+    other: _Other, operation: Callable[..., Any], chunk_bytes: int, num_chunks: int
+) -> float:
+    """Seconds from the end of the first chunk to that of the last.
+
+    Several are under way at once, else the time between two would count. By the end of the first
+    the token bucket is empty. All share one buffer: what arrives does not matter.
+    """
+    buffer = torch.zeros(chunk_bytes, dtype=torch.uint8)
+    under_way: deque[Any] = deque()
+    first_s = None
+    for _ in range(num_chunks):
+        under_way.append(other.start(operation, buffer))
+        if len(under_way) == _NUM_CHUNKS:
+            under_way.popleft().wait()
+            first_s = first_s or time.perf_counter()
+    while under_way:
+        under_way.popleft().wait()
+        first_s = first_s or time.perf_counter()
+    assert first_s is not None
+    return max(time.perf_counter() - first_s, 1e-9)
+
+
+def _for_all_ranks(matrix: list[list[float]], hosts: Sequence[int]) -> Matrix:
+    """What one pair of ranks measured holds for all ranks of their hosts."""
+    by_host = {}
+    for a, b in _pairs(len(hosts)):
+        if matrix[a][b]:
+            by_host[hosts[a], hosts[b]] = matrix[a][b]
+    return tuple(
+        tuple(0.0 if a == b else by_host[hosts[a], hosts[b]] for b in range(len(hosts)))
+        for a in range(len(hosts))
+    )
+
+
+def _own(pairs: dict[tuple[int, int], float]) -> list[float]:
+    """What each host's own link does, when a pair does what the slower of two links does.
+
+    The best that a host was seen at is near its own; the median over all others that were seen at
+    as much is nearer.
+    """
+    names = sorted({host for host, _ in pairs})
+    best = {host: max(pairs[host, other] for other in names if other != host) for host in names}
+    return [
+        statistics.median(
+            pairs[host, other]
+            for other in names
+            if other != host and best[other] >= _SAME * best[host]
+        )
+        for host in names
+    ]
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    return [(a, b) for a in range(count) for b in range(count) if a != b]

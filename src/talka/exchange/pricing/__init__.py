@@ -1,0 +1,1 @@
+"""The cost of exchanges: bytes and seconds, and the cheapest choice."""

@@ -1,0 +1,1 @@
+"""Exchanges, one file for each pattern of communication."""

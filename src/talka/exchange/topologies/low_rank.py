@@ -1,0 +1,200 @@
+"""Low rank: PowerSGD (K8; Vogels et al., arXiv:1905.13727), one power iteration a step.
+
+    M = gradient + residual       m x n, a parameter as a matrix
+    P = mean of M Q               summed over workers, then made orthonormal
+    Q = mean of M' P              summed over workers; the next step starts from it
+    average = P Q',  residual = M - P Q'
+
+Not a compressor: what is said second depends on the sum of what all said first. What is no matrix,
+or would not become smaller, travels whole with the first sum.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from talka.compress import Layout, Piece
+from talka.compress.base import NonFinite
+from talka.errors import InvalidValueError, NonFiniteError
+from talka.exchange.base import Call, Exchange
+from talka.exchange.conveyor import Steps
+from talka.exchange.momentum import merged_momentum
+from talka.exchange.topologies.sums import add_up
+from talka.network import Cost, Network, low_rank
+
+
+class Split(NamedTuple):
+    """Which pieces travel as factors, and which whole."""
+
+    matrices: list[tuple[Piece, int, int]]
+    """With rows and columns."""
+    whole: list[Piece]
+
+    def num_floats(self, rank: int) -> tuple[int, int]:
+        """That travel in the first and in the second sum."""
+        first = sum(_width(rank, m, n) * m for _, m, n in self.matrices)
+        second = sum(_width(rank, m, n) * n for _, m, n in self.matrices)
+        return first + sum(piece.num_values for piece in self.whole), second
+
+
+def split(layout: Layout, rank: int) -> Split:
+    """A parameter of several dimensions is a matrix of its first one by all others."""
+    matrices, whole = [], []
+    for piece in layout:
+        m = piece.shape[0] if piece.shape else 1
+        n = piece.full_length // m if m else 0
+        complete = piece.num_values == piece.full_length
+        if complete and len(piece.shape) > 1 and _width(rank, m, n) * (m + n) < m * n:
+            matrices.append((piece, m, n))
+        else:
+            whole.append(piece)
+    return Split(matrices, whole)
+
+
+def _width(rank: int, m: int, n: int) -> int:
+    return min(rank, m, n)
+
+
+class LowRank(Exchange):
+    name: ClassVar[str] = "low-rank"
+
+    def __init__(
+        self,
+        factor_rank: int,
+        *,
+        group: dist.ProcessGroup | None = None,
+        momentum: float = 0.0,
+        nonfinite: NonFinite = "error",
+    ) -> None:
+        if factor_rank < 1:
+            raise InvalidValueError("rank of powersgd", factor_rank, "a whole number of at least 1")
+        super().__init__(group=group, momentum=momentum, nonfinite=nonfinite)
+        self.factor_rank = factor_rank
+        self._residuals: dict[str, Tensor] = {}
+        self._starts: dict[str, Tensor] = {}
+
+    @property
+    def spec(self) -> str:
+        return f"powersgd:{self.factor_rank}"
+
+    def steps(self, call: Call) -> Steps:
+        parts = split(call.layout, self.factor_rank)
+        with self.meter.timed("encode_s"):
+            wanted = [self._with_residual(call, *matrix) for matrix in parts.matrices]
+            starts = [self._start(*matrix) for matrix in parts.matrices]
+            firsts = [times(matrix, start) for matrix, start in zip(wanted, starts, strict=True)]
+            whole = [call.values[piece.start : piece.stop] for piece in parts.whole]
+            sum_1 = _joined([*firsts, *whole]).div_(self.num_workers)
+            if self.nonfinite == "error":
+                _check_finite(sum_1, parts, [*firsts, *whole], wanted)
+        yield from add_up(call, sum_1)
+        with self.meter.timed("encode_s"):
+            *bases, rest = _apart(sum_1, [*firsts, torch.cat([sum_1[:0], *whole])])
+            all_finite = bool(sum_1.isfinite().all())
+            bases = [  # a basis that is not finite makes the average so, too
+                torch.linalg.qr(basis).Q if all_finite or basis.isfinite().all() else basis
+                for basis in bases
+            ]
+            sum_2 = _joined([times(m.T, p) for m, p in zip(wanted, bases, strict=True)])
+            sum_2.div_(self.num_workers)
+        yield from add_up(call, sum_2, phase=2)
+        with self.meter.timed("decode_s"):
+            seconds, all_finite = _apart(sum_2, starts), bool(sum_2.isfinite().all())
+            for (piece, m, n), matrix, p, q in zip(
+                parts.matrices, wanted, bases, seconds, strict=True
+            ):
+                if all_finite or q.isfinite().all():
+                    self._starts[piece.name] = q.clone()
+                out = call.values[piece.start : piece.stop].view(m, n)
+                torch.matmul(p, q.T, out=out)
+                matrix -= out
+            for piece, values in zip(
+                parts.whole,
+                torch.split(rest, [piece.num_values for piece in parts.whole]),
+                strict=True,
+            ):
+                call.values[piece.start : piece.stop] = values
+
+    def _with_residual(self, call: Call, piece: Piece, m: int, n: int) -> Tensor:
+        """M, in the residual's own memory: it becomes the next residual there."""
+        residual = self._residuals.setdefault(piece.name, torch.zeros(m * n))
+        residual += call.values[piece.start : piece.stop]
+        return residual.view(m, n)
+
+    def _start(self, piece: Piece, m: int, n: int) -> Tensor:
+        """Q of the last step, or, the same on all workers, random columns."""
+        if piece.name not in self._starts:
+            generator = torch.Generator().manual_seed(n)
+            self._starts[piece.name] = torch.randn(
+                n, _width(self.factor_rank, m, n), generator=generator
+            )
+        return self._starts[piece.name]
+
+    def residuals(self) -> list[dict[str, Tensor]]:
+        return [self._residuals]
+
+    def state(self) -> dict[str, Tensor]:
+        kept = {f"worker/residual/{name}": value for name, value in self._residuals.items()}
+        starts = {f"worker/start/{name}": value for name, value in self._starts.items()}
+        return super().state() | kept | starts
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        super().load_state(state)
+        for prefix, target in (
+            ("worker/residual/", self._residuals),
+            ("worker/start/", self._starts),
+        ):
+            target.clear()
+            for key, value in state.items():
+                if key.startswith(prefix):
+                    target[key.removeprefix(prefix)] = value.clone()
+
+    def merged(self, states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        merged = dict(states[0])
+        for key in merged:
+            if "/residual/" in key:
+                merged[key] = torch.stack([state[key] for state in states]).double().mean(0).float()
+        return merged | merged_momentum(states)
+
+    @staticmethod
+    def num_floats(layout: Layout, factor_rank: int) -> tuple[int, int]:
+        """That travel in the first and in the second sum."""
+        return split(layout, factor_rank).num_floats(factor_rank)
+
+    @staticmethod
+    def cost(network: Network, layout: Layout, factor_rank: int) -> Cost:
+        first, second = LowRank.num_floats(layout, factor_rank)
+        return low_rank(network, 4 * first, 4 * second)
+
+
+def times(matrix: Tensor, few_columns: Tensor) -> Tensor:
+    """Their product; the other way round, which BLAS does several times faster for few columns."""
+    return (few_columns.T @ matrix.T).T
+
+
+def _check_finite(joined: Tensor, parts: Split, sent: list[Tensor], wanted: list[Tensor]) -> None:
+    """Raise NonFiniteError with the name of the first parameter that is not finite.
+
+    What is about to be sent is much smaller than the gradients, and a product has a value that is
+    not finite in every row where the matrix has one.
+    """
+    if joined.isfinite().all():
+        return
+    for matrix in wanted:  # these are the residuals: only what is finite can be sent later
+        matrix.nan_to_num_(0.0, 0.0, 0.0)
+    pieces = [*(piece for piece, _, _ in parts.matrices), *parts.whole]
+    for piece, values in zip(pieces, sent, strict=True):
+        if not values.isfinite().all():
+            raise NonFiniteError(piece.name)
+
+
+def _joined(tensors: list[Tensor]) -> Tensor:
+    return torch.cat([torch.empty(0), *(tensor.reshape(-1) for tensor in tensors)])
+
+
+def _apart(joined: Tensor, like: list[Tensor]) -> list[Tensor]:
+    parts = torch.split(joined, [tensor.numel() for tensor in like])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, like, strict=True)]

@@ -1,0 +1,163 @@
+"""Files that are whole or absent, and files that no end of the process leaves behind."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from talka.errors import output_error
+
+TEMPORARY_NAME = re.compile(r"\.talka-[0-9a-f]{8}-[0-9a-f]{8}")
+"""Names of files that are about to get their own name; a kill at that moment can leave one."""
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Provide a path to write to; its content becomes `path` when the block ends without an error.
+
+    Where the file system can, the file has no name until its content is on the disk, so that a
+    killed process leaves nothing behind. Elsewhere, and for the moment of the rename, it has a
+    temporary name in the same folder and a lock; the next write to `path` removes files with such
+    a name whose writer is dead.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "result.json"
+    >>> with whole_file(target) as beside:
+    ...     _ = beside.write_text("{}")
+    >>> target.read_text(), len(list(target.parent.iterdir()))
+    ('{}', 1)
+    """
+    _remove_abandoned(path)
+    handle, name = _new_file(path)
+    try:
+        yield _path_of(handle) if name is None else name
+        os.fsync(handle)  # the content first: a crash must not leave an empty file under the name
+        if name is None:
+            name = _temporary_name(path)
+            # Only linkat follows the link in /proc, and Python calls it if a descriptor is given.
+            os.link(_path_of(handle), name, src_dir_fd=handle)
+        name.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        if name is not None:
+            name.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file that is whole or absent, in UTF-8."""
+    with whole_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def unnamed_file(folder: Path) -> int:
+    """Descriptor of a new file without a name: it is gone with its last descriptor or mapping."""
+    import tempfile  # here: it takes long to import, and most commands make no file
+
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        return os.dup(file.fileno())
+
+
+def lock_now(handle: int) -> bool:
+    """Lock an open file or folder against other processes, or return False if one has it locked.
+
+    The lock ends with the last copy of the descriptor, so at the latest with the process. File
+    systems without locks let everyone pass.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def is_at(path: Path, handle: int) -> bool:
+    """Whether an open file or folder is the one that has this path now."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _new_file(path: Path) -> tuple[int, Path | None]:
+    """A locked descriptor, and the temporary name where a file cannot do without one.
+
+    The mode is that of any new file: the kernel applies the umask.
+    """
+    try:
+        handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError as error:
+        # Kernels and file systems that do not know O_TMPFILE try to open the folder for writing.
+        if error.errno not in (errno.EISDIR, errno.EOPNOTSUPP, errno.ENOENT, errno.EINVAL):
+            raise
+    else:
+        if _path_of(handle).exists():
+            lock_now(handle)
+            return handle, None
+        os.close(handle)  # no /proc to give it a name by
+    while True:
+        name = _temporary_name(path)
+        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        if lock_now(handle) and is_at(name, handle):
+            return handle, name
+        os.close(handle)  # another writer took it for abandoned before it was locked
+
+
+def _path_of(handle: int) -> Path:
+    return Path(f"/proc/self/fd/{handle}")
+
+
+def _temporary_name(path: Path) -> Path:
+    return path.with_name(f"{_temporary_prefix(path)}{os.urandom(4).hex()}")
+
+
+def _temporary_prefix(path: Path) -> str:
+    """The same for every writer of `path`, and short however long its name is."""
+    import hashlib
+
+    return f".talka-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}-"
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files of earlier writers of `path` that are dead: nobody holds their lock."""
+    prefix = _temporary_prefix(path)
+    with contextlib.suppress(
+        OSError
+    ):  # a folder that cannot be listed: the write says what is wrong
+        for name in os.listdir(path.parent):
+            if name.startswith(prefix) and TEMPORARY_NAME.fullmatch(name):
+                _remove_if_free(path.with_name(name))
+
+
+def _remove_if_free(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            if lock_now(handle) and is_at(path, handle):
+                path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a rename on the disk, where the file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def errors_about(out: Path) -> Iterator[None]:
+    """Errors of the file system inside become errors about `out`."""
+    try:
+        yield
+    except OSError as error:
+        raise output_error(out, error, "Choose another --out.") from error

@@ -1,0 +1,1 @@
+"""How edges become rows: ids to vertex numbers, edges grouped by source and by target."""

@@ -1,0 +1,1 @@
+"""How a graph is cut into partitions, and where they are placed."""

@@ -1,0 +1,282 @@
+"""Cut a graph into partitions that can live on different machines.
+
+owners (one of `WAYS`) -> edges dealt -> mirrors and slots -> rows of each partition -> routing
+
+"ranges"      contiguous numbers, as many edges in each; keeps what locality the numbers have.
+              Numbers descend by degree: the first ranges have few vertices, all of them hubs.
+"hash"        vertices anywhere; edges and vertices even out
+"vertex_cut"  as "hash", but an edge lies with its end of lower degree: hubs are cut, and each
+              partition keeps one mirror of a hub instead of one of every neighbour of a hub
+              (degree-based hashing; Xie et al., NeurIPS 2014)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.errors import InvalidValueError, UnknownNameError
+from talka.graph.csr import Csr
+from talka.graph.kernels.cutting import count_dealt, deal, lay_out, mirrors_of, rows_of
+from talka.graph.kernels.offsets import row_offsets
+from talka.graph.kernels.threads import balanced_cuts, over_ranges
+from talka.graph.partitions.partition import Numbers, Offsets, Part
+from talka.machine import num_cores
+
+Owners = NDArray[np.uint16]
+
+MAX_PARTITIONS = 2**16
+_VALUE_BYTES = 8  # of the values that the report reckons with
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutReport:
+    """How good a cut is, before anything runs over it."""
+
+    balance: float
+    """Edges of the largest partition over the mean; 1 is best."""
+    vertex_balance: float
+    """Vertices of the largest partition over the mean."""
+    cut_edges: float
+    """Share of the edges whose ends live apart."""
+    num_mirrors: int
+    """Values that travel in a superstep in which every vertex says something."""
+    replication: float
+    """Partitions in which a vertex is found, on average; 1 is best."""
+
+    @property
+    def superstep_bytes(self) -> int:
+        """Bytes of these values, 8 each."""
+        return _VALUE_BYTES * self.num_mirrors
+
+
+class Partitioned(NamedTuple):
+    parts: tuple[Part, ...]
+    owners: Owners
+    """The partition in which each vertex lives."""
+    report: CutReport
+
+
+class Way(NamedTuple):
+    owners: Callable[[Csr, int], Owners]
+    cut_vertices: bool = False
+    """Whether an edge lies with its end of lower degree, not with its source."""
+
+
+def owners_by_range(out: Csr, num_partitions: int) -> Owners:
+    sizes = np.diff(balanced_cuts(out.offsets, num_partitions))
+    return np.repeat(np.arange(num_partitions, dtype=np.uint16), sizes)
+
+
+def owners_by_hash(out: Csr, num_partitions: int) -> Owners:
+    """Two rounds of multiply and shift: every bit of a number has a say in its owner."""
+    mixed = np.arange(out.num_rows, dtype=np.uint32)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        mixed ^= mixed >> np.uint32(shift)
+        mixed *= np.uint32(factor)
+    mixed ^= mixed >> np.uint32(16)
+    return ((mixed.astype(np.uint64) * np.uint64(num_partitions)) >> np.uint64(32)).astype(
+        np.uint16
+    )
+
+
+WAYS: dict[str, Way] = {
+    "ranges": Way(owners_by_range),
+    "hash": Way(owners_by_hash),
+    "vertex_cut": Way(owners_by_hash, cut_vertices=True),
+}
+
+
+def cut(
+    out: Csr,
+    into: Csr,
+    num_partitions: int,
+    how: str = "ranges",
+    *,
+    num_threads: int | None = None,
+) -> Partitioned:
+    """Partitions of a graph whose rows are `out` (by source) and `into` (by target).
+
+    An undirected graph has each edge in both directions, and `into is out`. One partition is the
+    graph itself: its rows are the given arrays. Takes 8 bytes an edge (16 with weights) while it
+    runs, beside what the partitions hold.
+    """
+    if not 1 <= num_partitions <= MAX_PARTITIONS:
+        allowed = f"a whole number from 1 to {MAX_PARTITIONS}"
+        raise InvalidValueError("num_partitions", num_partitions, allowed)
+    if how not in WAYS:
+        raise UnknownNameError("way to cut a graph", how, tuple(WAYS))
+    if num_partitions == 1:
+        return _whole(out, into)
+    way = WAYS[how]
+    owners = way.owners(out, num_partitions)
+    counts, num_apart = count_dealt(
+        out.offsets, out.columns, owners, way.cut_vertices, num_partitions
+    )
+    cutting = _Cutting(out, into, owners, counts, cut_vertices=way.cut_vertices)
+    threads = np.linspace(0, num_partitions, (num_threads or num_cores()) + 1).astype(np.int64)
+    rows = [part for parts in over_ranges(cutting.lay_out, threads) for part in parts]
+    parts = tuple(cutting.with_routes(rows))
+    return Partitioned(parts, owners, _report(parts, out.num_rows, counts, int(num_apart)))
+
+
+def _whole(out: Csr, into: Csr) -> Partitioned:
+    nobody, nowhere = np.empty(0, np.uint32), np.zeros(2, np.int64)
+    part = Part(
+        index=0,
+        num_partitions=1,
+        own=np.arange(out.num_rows, dtype=np.uint32),
+        source_mirrors=nobody,
+        source_mirror_offsets=nowhere,
+        target_mirrors=nobody,
+        target_mirror_offsets=nowhere,
+        out=out,
+        into=into,
+        out_degrees=out.degrees().astype(np.uint32),
+        in_degrees=into.degrees().astype(np.uint32),
+        send_places=nobody,
+        send_place_offsets=nowhere,
+        receive_places=nobody,
+        receive_place_offsets=nowhere,
+    )
+    owners = np.zeros(out.num_rows, np.uint16)
+    return Partitioned(
+        (part,), owners, _report((part,), out.num_rows, np.array([out.num_entries]), 0)
+    )
+
+
+class _Rows(NamedTuple):
+    """A partition before it knows what others keep of it."""
+
+    source_mirrors: Numbers
+    source_mirror_offsets: Offsets
+    target_mirrors: Numbers
+    target_mirror_offsets: Offsets
+    out: Csr
+    into: Csr
+
+
+class _Cutting:
+    """Edges dealt to partitions, and who lives where."""
+
+    def __init__(
+        self, out: Csr, into: Csr, owners: Owners, counts: NDArray[np.int64], *, cut_vertices: bool
+    ) -> None:
+        self._owners, self._num_partitions = owners, len(counts)
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self._degrees = [side.degrees().astype(np.uint32) for side in (out, into)]
+        by_owner = np.argsort(owners, kind="stable").astype(np.uint32)
+        ends = np.cumsum(np.bincount(owners, minlength=self._num_partitions))
+        self._own = np.split(by_owner, ends[:-1])
+        self._places = np.empty(len(owners), np.uint32)  # of each vertex among those of its owner
+        for own in self._own:
+            self._places[own] = np.arange(len(own), dtype=np.uint32)
+
+        self._has_weights = out.weights is not None
+        weights = np.empty(0) if out.weights is None else out.weights
+        self._sources = np.empty(out.num_entries, np.uint32)
+        self._targets = np.empty(out.num_entries, np.uint32)
+        self._weights = np.empty(len(weights))
+        free = self._starts[:-1].astype(np.uint64)
+        dealt = (self._sources, self._targets, self._weights)
+        deal(out.offsets, out.columns, weights, owners, cut_vertices, free, *dealt)
+
+    def lay_out(self, start: int, stop: int) -> list[_Rows]:
+        """Partitions start to stop: mirrors, slots and rows."""
+        num_vertices = len(self._owners)
+        is_seen = np.zeros(num_vertices, np.uint8)
+        # Slots of own vertices are their places in both; slots of mirrors are written over again.
+        slots = np.empty((2, num_vertices), np.uint32)
+        return [self._lay_out_one(index, is_seen, *slots) for index in range(start, stop)]
+
+    def _lay_out_one(
+        self, index: int, is_seen: NDArray[np.uint8], source_slots: Numbers, target_slots: Numbers
+    ) -> _Rows:
+        edges = slice(*self._starts[index : index + 2])
+        sources, targets = self._sources[edges], self._targets[edges]
+        weights = self._weights[edges] if self._has_weights else self._weights
+        own = self._own[index]
+        mirrors = []
+        for ends, slots in ((sources, source_slots), (targets, target_slots)):
+            found = self._by_owner(mirrors_of(ends, self._owners, index, is_seen))
+            slots[own] = np.arange(len(own), dtype=np.uint32)
+            slots[found] = np.arange(len(own), len(own) + len(found), dtype=np.uint32)
+            mirrors.append(found)
+        num_rows, num_columns = (len(own) + len(found) for found in mirrors)
+        row_counts, row_starts, column_counts = rows_of(
+            sources, targets, source_slots, target_slots, num_rows, num_columns
+        )
+        out, into = (self._empty(counts) for counts in (row_counts, column_counts))
+        filled = [np.empty(0) if side.weights is None else side.weights for side in (out, into)]
+        lay_out(
+            row_starts,
+            targets,
+            weights,
+            target_slots,
+            *(out.offsets, out.columns, filled[0]),
+            *(into.offsets, into.columns, filled[1]),
+        )
+        offsets = [self._owner_offsets(found) for found in mirrors]
+        return _Rows(mirrors[0], offsets[0], mirrors[1], offsets[1], out, into)
+
+    def _empty(self, counts: NDArray[np.uint32]) -> Csr:
+        offsets = row_offsets(counts)
+        num_entries = int(offsets[-1])
+        weights = np.empty(num_entries) if self._has_weights else None
+        return Csr(offsets, np.empty(num_entries, np.uint32), weights)
+
+    def _by_owner(self, vertices: Numbers) -> Numbers:
+        return vertices[np.lexsort((vertices, self._owners[vertices]))]
+
+    def _owner_offsets(self, mirrors: Numbers) -> Offsets:
+        counts = np.bincount(self._owners[mirrors], minlength=self._num_partitions)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    def with_routes(self, rows: list[_Rows]) -> list[Part]:
+        """Tell each partition which of its own vertices the others keep."""
+        parts = []
+        for index, (own, each) in enumerate(zip(self._own, rows, strict=True)):
+            sent = [other.source_mirrors[_of(other.source_mirror_offsets, index)] for other in rows]
+            got = [other.target_mirrors[_of(other.target_mirror_offsets, index)] for other in rows]
+            part = Part(
+                index=index,
+                num_partitions=self._num_partitions,
+                own=own,
+                out_degrees=self._degrees[0][own],
+                in_degrees=self._degrees[1][own],
+                send_places=self._places[np.concatenate(sent)],
+                send_place_offsets=np.cumsum([0, *map(len, sent)]),
+                receive_places=self._places[np.concatenate(got)],
+                receive_place_offsets=np.cumsum([0, *map(len, got)]),
+                **each._asdict(),
+            )
+            parts.append(part)
+        return parts
+
+
+def _of(offsets: Offsets, index: int) -> slice:
+    return slice(int(offsets[index]), int(offsets[index + 1]))
+
+
+def _report(
+    parts: tuple[Part, ...], num_vertices: int, edges: NDArray[np.int64], num_apart: int
+) -> CutReport:
+    num_copies = sum(
+        len(np.union1d(part.source_mirrors, part.target_mirrors))
+        if len(part.source_mirrors)
+        else len(part.target_mirrors)
+        for part in parts
+    )
+    return CutReport(
+        balance=_largest_over_mean(edges),
+        vertex_balance=_largest_over_mean(np.array([part.num_own for part in parts])),
+        cut_edges=num_apart / max(int(edges.sum()), 1),
+        num_mirrors=sum(len(part.source_mirrors) + len(part.target_mirrors) for part in parts),
+        replication=1 + num_copies / max(num_vertices, 1),
+    )
+
+
+def _largest_over_mean(shares: NDArray[np.int64]) -> float:
+    return float(shares.max() / shares.mean()) if shares.any() else 1.0

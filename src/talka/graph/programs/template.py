@@ -1,0 +1,369 @@
+"""The kernels of one edge program as the text of a module: loops around the program's functions.
+
+Every kernel but `push` works on a range of rows, so that threads can share the work. Arrays that
+are only read may be immutable: that is part of a signature, and signatures make numba compile when
+the module is loaded, once, instead of at some call.
+"""
+
+from string import Template
+from typing import Any, Final
+
+import numpy as np
+
+from talka.graph.programs.combining import nothing_for
+from talka.graph.programs.edge_program import EdgeProgram
+from talka.graph.programs.functions import Function
+
+BLOCK: Final = 4096
+"""Vertices that are summed up as one, in order: so a sum does not depend on threads."""
+
+_HEAD = Template('''\
+"""Generated: kernels of one edge program."""
+
+import math
+
+import numba
+import numpy as np
+from numba import types
+
+NOTHING = np.$M($nothing)
+
+
+def kept(kind):
+    return types.Array(kind, 1, "C", readonly=True)
+
+
+def made(kind):
+    return types.Array(kind, 1, "C")
+
+
+V, M, OFFSET = types.$V, types.$M, types.$offset
+I64, U32, U8, F64 = types.int64, types.uint32, types.uint8, types.float64
+ENV = ($env_types)
+
+
+def compiled(*signature):
+    return numba.njit(signature, nogil=True, cache=True, error_model="numpy")
+
+
+inlined = numba.njit(nogil=True, error_model="numpy")
+
+''')
+
+_PLAIN_HEAD = Template('''\
+"""Generated: loops of one edge program, not compiled."""
+
+import math
+
+import numpy as np
+
+NOTHING = np.$M($nothing)
+V = M = OFFSET = I64 = U32 = U8 = F64 = None
+ENV = ()
+
+
+def kept(kind):
+    return None
+
+
+made = kept
+
+
+def compiled(*signature):
+    return lambda kernel: kernel
+
+
+def inlined(function):
+    def called(*given):
+        return function(*[x.item() if isinstance(x, np.generic) else x for x in given])
+
+    return called
+
+''')
+
+_KERNELS = Template("""
+
+@compiled(I64, I64, made(V), *ENV)
+def begin(start, stop, values, $env):
+    for v in range(start, stop):
+        values[v] = $initial
+
+
+@compiled(I64, I64, kept(V), made(M), *ENV)
+def contribute(start, stop, values, contributions, $env):
+    for v in range(start, stop):
+        if out_degrees[v] > 0:
+            contributions[v] = $message
+        else:
+            contributions[v] = NOTHING
+
+
+@compiled(I64, I64, kept(OFFSET), kept(U32), kept(F64), kept(V), kept(U8), kept(M), I64, made(M), *ENV)
+def pull(start, stop, offsets, columns, weights, values, flags, contributions, num_own, combined, $env):
+    for row in range(start, stop):
+        total = NOTHING
+        if $wants_messages:
+            for entry in range(offsets[row], offsets[row + 1]):
+                v = columns[entry]
+                $gather
+        combined[row] = total
+
+
+@compiled(kept(U32), kept(M), made(M))
+def merge_all(places, arrived, combined):
+    for i in range(len(places)):
+        row = places[i]
+        total, said = combined[row], arrived[i]
+        combined[row] = $combine
+
+
+@compiled(I64, I64, kept(V), kept(M), made(V), made(U8), *ENV)
+def update_all(start, stop, values, combined, changed, flags, $env):
+    for v in range(start, stop):
+        got = combined[v]
+        old = values[v]
+        if $is_updated:
+            new = $update
+            changed[v] = new
+            flags[v] = $active
+        else:
+            changed[v] = old
+            flags[v] = 0
+""")
+
+_FRONTIER_KERNELS = Template("""
+
+@compiled(I64, I64, kept(V), made(U8), *ENV)
+def find_starters(start, stop, values, flags, $env):
+    for v in range(start, stop):
+        flags[v] = $starts
+
+
+@compiled(I64, I64, kept(U32), kept(V), made(M), *ENV)
+def contribute_some(start, stop, frontier, values, contributions, $env):
+    for place in range(start, stop):
+        v = frontier[place]
+        if out_degrees[v] > 0:
+            contributions[v] = $message
+
+
+@compiled(kept(U32), kept(OFFSET), kept(U32), kept(F64), kept(V), made(M), made(U8), made(U32), *ENV)
+def push(frontier, offsets, columns, weights, values, combined, seen, touched, $env):
+    num_touched = 0
+    for place in range(len(frontier)):
+        v = frontier[place]
+        if out_degrees[v] == 0:
+            continue
+        $message_once
+        for entry in range(offsets[v], offsets[v + 1]):
+            row = columns[entry]
+            $message_each
+            if seen[row] == 0:
+                seen[row] = 1
+                touched[num_touched] = row
+                num_touched += 1
+            total = combined[row]
+            combined[row] = $combine
+    return num_touched
+
+
+@compiled(kept(U32), kept(U32), kept(M), made(M), made(U8), made(U32), I64)
+def merge_some(places, indices, arrived, combined, seen, touched, num_touched):
+    for i in range(len(indices)):
+        row = places[indices[i]]
+        if seen[row] == 0:
+            seen[row] = 1
+            touched[num_touched] = row
+            num_touched += 1
+        total, said = combined[row], arrived[i]
+        combined[row] = $combine
+    return num_touched
+
+
+@compiled(kept(U32), kept(M), made(V), made(U32), *ENV)
+def update_some(touched, combined, values, frontier, $env):
+    num_active = 0
+    for place in range(len(touched)):
+        v = touched[place]
+        got = combined[v]
+        old = values[v]
+        if $is_updated:
+            new = $update
+            values[v] = new
+            if $active:
+                frontier[num_active] = v
+                num_active += 1
+    return num_active
+
+
+@compiled(I64, I64, kept(V), kept(OFFSET), *ENV)
+def count_open(start, stop, values, offsets, $env):
+    num_entries = 0
+    for v in range(start, stop):
+        if $is_open:
+            num_entries += offsets[v + 1] - offsets[v]
+    return num_entries
+""")
+
+_AGGREGATE = Template("""
+
+@compiled(I64, I64, I64, kept(V), kept(V), made(F64), *ENV)
+def total_$name(start, stop, num_own, olds, values, totals, $env):
+    for block in range(start, stop):
+        total = np.float64($identity)
+        for v in range(block * $block, min(num_own, (block + 1) * $block)):
+            said = np.float64($call)
+            total = $combine
+        totals[block] = total
+""")
+
+_COMBINES: Final = {
+    "sum": "total + said",
+    "min": "said if said < total else total",
+    "max": "said if said > total else total",
+    "any": "said if total == NOTHING else total",
+}
+_NEW: Final = "new"
+"""In kernels: what `update` returned, of whatever type that is."""
+_FIRST_OF = {"sum": "0.0", "min": "math.inf", "max": "-math.inf"}
+
+
+def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True) -> str:
+    """The whole module for one program over graphs with offsets of this type."""
+    functions = {function.name: function for function in program.functions}
+    texts = "\n\n".join(function.text for function in functions.values())
+    head = (_HEAD if compiled else _PLAIN_HEAD).substitute(
+        V=_kind(program.value_type),
+        M=_kind(program.message_type),
+        offset=offset_type,
+        nothing=_literal(nothing_of(program)),
+        env_types=", ".join(_env_types(program)),
+    )
+    pieces = _pieces(program, functions)
+    body = _KERNELS.substitute(pieces)
+    if program.active:
+        body += _FRONTIER_KERNELS.substitute(pieces)
+    for name, aggregate in program.aggregates.items():
+        body += _AGGREGATE.substitute(
+            name=name,
+            identity=_FIRST_OF[aggregate.combine],
+            combine=_COMBINES[aggregate.combine],
+            block=BLOCK,
+            call=_call(functions[f"aggregate_{name}"], program, value="values[v]", old="olds[v]"),
+            env=", ".join(env_names(program)),
+        )
+    return head + texts + "\n" + body
+
+
+def env_names(program: EdgeProgram) -> list[str]:
+    """What every kernel is given beside its own arguments: arrays by vertex, then scalars."""
+    return [
+        "numbers", "out_degrees", "in_degrees", "num_vertices", "superstep",
+        *(f"attribute_{name}" for name in program.attributes),
+        *(f"parameter_{name}" for name in program.parameters),
+        *(f"aggregate_of_{name}" for name in program.aggregates),
+    ]  # fmt: skip
+
+
+def nothing_of(program: EdgeProgram) -> float:
+    """What no message at all is."""
+    if program.nothing is not None:
+        return program.nothing
+    combine = "min" if program.combine == "any" else program.combine
+    assert isinstance(combine, str)
+    nothing: float = nothing_for(combine, np.dtype(program.message_type))
+    return nothing
+
+
+def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, str]:
+    def call(name: str, otherwise: str, **local: str) -> str:
+        return _call(functions[name], program, **local) if name in functions else otherwise
+
+    if callable(program.combine):
+        both = (_signed(name, program.message_type) for name in ("total", "said"))
+        combine = f"combine({', '.join(both)})"
+    else:
+        combine = _COMBINES[program.combine]
+    takes_one = program.combine == "any"
+    message = _call(functions["message"], program, value="values[v]", weight="weights[entry]")
+    if program.is_weighted:
+        said = f"if {_is_active(program)}:\n    said = {message}\n    total = {combine}"
+    else:
+        said = f"said = contributions[v]\ntotal = {combine}"
+    if takes_one:
+        said += "\nif total != NOTHING:\n    break"
+    settled = call("settled", "False", value="values[row]", at="row")
+    return {
+        "env": ", ".join(env_names(program)),
+        "initial": call("initial", ""),
+        "starts": call("starts", "1", value="values[v]"),
+        "is_active": _is_active(program),
+        "message": "NOTHING" if program.is_weighted else message,
+        "wants_messages": f"row >= num_own or not {settled}" if program.settled else "True",
+        "gather": said.replace("\n", "\n                "),
+        "message_once": "" if program.is_weighted else f"said = {message}",
+        "message_each": f"said = {message}" if program.is_weighted else "",
+        "combine": combine,
+        "is_updated": "got != NOTHING" if program.active else "True",
+        "update": call("update", "", value="old", combined="got"),
+        "active": call("active", "1", old="old", value=_NEW),
+        "is_open": f"not {call('settled', 'False', value='values[v]')}",
+    }
+
+
+def _is_active(program: EdgeProgram) -> str:
+    return "flags[v] != 0" if program.active else "True"
+
+
+def _call(function: Function, program: EdgeProgram, *, at: str = "v", **local: str) -> str:
+    """The call of a user's function inside a kernel, each parameter found by its name."""
+    known = {
+        "vertex": _signed(f"numbers[{at}]", np.uint32),
+        "out_degree": _signed(f"out_degrees[{at}]", np.uint32),
+        "in_degree": _signed(f"in_degrees[{at}]", np.uint32),
+        "num_vertices": "num_vertices",
+        "superstep": "superstep",
+        **{
+            name: _signed(f"attribute_{name}[{at}]", np.asarray(array).dtype)
+            for name, array in program.attributes.items()
+        },
+        **{name: f"parameter_{name}" for name in program.parameters},
+        **{name: f"aggregate_of_{name}" for name in program.aggregates},
+        **{
+            name: text if text == _NEW else _signed(text, _type_of(name, program))
+            for name, text in local.items()
+        },
+    }
+    return f"{function.name}({', '.join(known[name] for name in function.parameters)})"
+
+
+def _type_of(name: str, program: EdgeProgram) -> Any:
+    """The type of what only one kernel passes to a function."""
+    kinds = {"value": program.value_type, "old": program.value_type}
+    return {**kinds, "combined": program.message_type, "weight": np.float64}[name]
+
+
+def _signed(text: str, kind: Any) -> str:
+    """The expression as functions see it: whole numbers below 2**32 are signed, as in Python.
+
+    Numba subtracts unsigned numbers without a sign: 1 - 2 would be 2**64 - 1.
+    """
+    dtype = np.dtype(kind)
+    return f"np.int64({text})" if dtype.kind == "u" and dtype.itemsize < 8 else text
+
+
+def _env_types(program: EdgeProgram) -> list[str]:
+    kinds = ["kept(U32)", "kept(U32)", "kept(U32)", "I64", "I64"]
+    kinds += [f"kept(types.{_kind(np.asarray(a).dtype)})" for a in program.attributes.values()]
+    for value in program.parameters.values():
+        kinds.append("I64" if isinstance(value, int | np.integer) else "F64")
+    return [*kinds, *("F64" for _ in program.aggregates)]
+
+
+def _kind(dtype: object) -> str:
+    kind = np.dtype(dtype)  # type: ignore[call-overload]
+    return "bool_" if kind.kind == "b" else str(kind.name)
+
+
+def _literal(value: float) -> str:
+    return repr(value) if np.isfinite(value) else f"float({str(float(value))!r})"

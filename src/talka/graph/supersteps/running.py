@@ -1,0 +1,216 @@
+"""Run a program over a graph: cut, place, compile, go; the values come back by vertex number."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.engine import Embedded, Engine
+from talka.errors import InvalidValueError
+from talka.events import Stream, SuperstepDone
+from talka.graph.partitions.partition import Part
+from talka.graph.partitions.placing import by_slots, place, release
+from talka.graph.programs.edge_program import EdgeProgram
+from talka.graph.programs.identity import identity, parts_of_edge_program, parts_of_vertex_program
+from talka.graph.programs.vertex_program import VertexProgram, check
+from talka.graph.supersteps.checkpoint import Checkpoints
+from talka.graph.supersteps.edge_tasks import EdgeStepper, plan_of
+from talka.graph.supersteps.halting import Rules
+from talka.graph.supersteps.loop import Supersteps
+from talka.graph.supersteps.protocol import Stepper
+from talka.graph.supersteps.vertex_tasks import VertexStepper
+from talka.machine import num_cores
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+MAX_SUPERSTEPS: Final = 100_000
+"""Of a program that nothing else is known of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a program is run, whatever it is.
+
+    Parameters
+    ----------
+    engine
+        Where; this machine's cores unless given.
+    num_partitions
+        In how many parts the graph is cut. One unless given: threads then share it.
+    partitioning
+        How it is cut: "ranges", "hash" or "vertex_cut".
+    max_supersteps
+        A program that takes more is an error. Unless given: 100,000 for a program of your own that
+        has no `num_supersteps`; built-in algorithms end by themselves.
+    compiled
+        False: its functions run as plain Python in worker processes.
+    checkpoint_dir, checkpoint_every, resume
+        Where checkpoints are written, how often (from their cost unless given), and whether to go
+        on from the one that is there.
+    events
+        Where to say what happens.
+    """
+
+    engine: Engine | None = None
+    num_partitions: int = 1
+    partitioning: str = "ranges"
+    max_supersteps: int | None = None
+    compiled: bool = True
+    checkpoint_dir: Path | None = None
+    checkpoint_every: int | None = None
+    resume: bool = False
+    events: Stream | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("num_partitions", "max_supersteps"):
+            given = getattr(self, name)
+            if given is not None and given < 1:
+                raise InvalidValueError(name, given, "a whole number of at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Values by vertex number, and what every superstep did."""
+
+    graph: "Graph"
+    """Another one than was given where the program has changed it."""
+    columns: dict[str, NDArray[Any]]
+    aggregates: dict[str, Any]
+    supersteps: list[SuperstepDone]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The first column."""
+        return next(iter(self.columns.values()))
+
+
+def run_program(
+    graph: "Graph", program: EdgeProgram | VertexProgram, options: RunOptions
+) -> Outcome:
+    """Take supersteps until the program ends."""
+    if isinstance(program, EdgeProgram):
+        return _run_edge_program(graph, program, options)
+    return _run_vertex_program(graph, program, options)
+
+
+def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions) -> Outcome:
+    _check_attributes(graph, program)
+    if program.is_weighted and not graph.is_weighted and graph.num_edges:
+        raise InvalidValueError("weights", None, "given: the program's `message` asks for `weight`")
+    events = options.events or Stream()
+    how = options.partitioning if options.num_partitions > 1 else "ranges"
+    with events.phase("graph/compile"):
+        plan = plan_of(
+            program,
+            offset_type=graph.out.offsets.dtype.name,
+            compiled=options.compiled,
+            alone=program.asynchronous_ok and options.num_partitions > 1 and how != "vertex_cut",
+        )
+    with events.phase("graph/cut"):
+        parts = graph.cut(options.num_partitions, how).parts
+    attributes = [np.ascontiguousarray(array) for array in program.attributes.values()]
+    arrays = [*_degrees(graph, parts), *attributes]
+    limit = _max_supersteps(program, options)
+    rules = Rules(program.num_supersteps, limit, program.until, plan.aggregates)
+    with _engine(options, events) as engine:
+        placed = place(engine, parts, by_slots(parts, arrays), python=not options.compiled)
+        stepper = EdgeStepper(plan, parts, placed, is_vertex_cut=how == "vertex_cut")
+        said = partial(parts_of_edge_program, program, plan)
+        ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
+        release(engine, placed)
+    values = np.empty(graph.num_vertices, plan.value_type)
+    for part, (own, _) in zip(parts, ended.states, strict=True):
+        values[part.own] = own
+    return Outcome(graph, {"value": values}, ended.aggregates, ended.history)
+
+
+def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOptions) -> Outcome:
+    check(program)
+    how = options.partitioning if options.num_partitions > 1 else "ranges"
+    if how == "vertex_cut":
+        allowed = "ranges or hash: a general program needs all edges of a vertex in one place"
+        raise InvalidValueError("partitioning", how, allowed)
+    events = options.events or Stream()
+    rules = Rules(
+        program.num_supersteps,
+        _max_supersteps(program, options),
+        program.until,
+        program.aggregates,
+        program.master,
+    )
+    with _engine(options, events) as engine:
+        with events.phase("graph/cut"):
+            stepper = VertexStepper(engine, program, graph, options.num_partitions, how)
+        said = partial(parts_of_vertex_program, program)
+        ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
+        stepper.close()
+    after = stepper.graph
+    columns = {name: np.empty(after.num_vertices, kind) for name, kind in program.columns.items()}
+    for part, (*own, _) in zip(stepper.cut.parts, ended.states, strict=True):
+        for column, values in zip(columns.values(), own, strict=True):
+            column[part.own] = values
+    return Outcome(after, columns, ended.aggregates, ended.history)
+
+
+def _supersteps(
+    graph: "Graph",
+    engine: Engine,
+    stepper: Stepper,
+    rules: Rules,
+    options: RunOptions,
+    events: Stream,
+    parts_of_program: Callable[[], list[Any]],
+) -> Supersteps:
+    """`parts_of_program` tells this program from others, for checkpoints."""
+    is_written = options.checkpoint_dir is not None
+    cut = (options.num_partitions, options.partitioning)
+    return Supersteps(
+        engine,
+        stepper,
+        rules,
+        num_vertices=graph.num_vertices,
+        num_threads=max(1, num_cores() // options.num_partitions),
+        events=events,
+        checkpoints=Checkpoints(
+            options.checkpoint_dir,
+            identity(graph, cut, parts_of_program()) if is_written else "",  # it takes a while
+            every=options.checkpoint_every,
+            resume=options.resume,
+            is_needed=options.num_partitions > 1 or is_written,
+        ),
+    )
+
+
+def _max_supersteps(program: EdgeProgram | VertexProgram, options: RunOptions) -> int | None:
+    if options.max_supersteps is not None or program.num_supersteps is not None:
+        return options.max_supersteps  # None: the program says itself when it ends
+    return MAX_SUPERSTEPS
+
+
+@contextmanager
+def _engine(options: RunOptions, events: Stream) -> Iterator[Engine]:
+    if options.engine is not None:
+        yield options.engine
+        return
+    with Embedded(events=events) as engine:
+        yield engine
+
+
+def _degrees(graph: "Graph", parts: Sequence[Part]) -> list[NDArray[np.uint32]]:
+    """Out and in, by vertex number."""
+    if len(parts) == 1:
+        return [parts[0].out_degrees, parts[0].in_degrees]
+    return [side.degrees().astype(np.uint32) for side in (graph.out, graph.into)]
+
+
+def _check_attributes(graph: "Graph", program: EdgeProgram) -> None:
+    for name, array in program.attributes.items():
+        if np.shape(array) != (graph.num_vertices,):
+            allowed = f"an array with an entry for each of {graph.num_vertices} vertices"
+            raise InvalidValueError(f"the attribute {name!r}", np.shape(array), allowed)

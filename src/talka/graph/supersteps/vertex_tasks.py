@@ -1,0 +1,157 @@
+"""Supersteps of a general program as tasks on an engine."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from talka.engine import Engine, Ref
+from talka.graph.partitions.cutting import Partitioned
+from talka.graph.partitions.partition import Part
+from talka.graph.partitions.placing import Placed, place, release
+from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
+from talka.graph.supersteps.protocol import Context, Turn, as_saved
+from talka.graph.supersteps.relaying import Move, relaid
+from talka.graph.supersteps.restoring import (
+    check_array,
+    check_count,
+    check_indices,
+    check_report,
+    check_vertex_mail,
+)
+from talka.graph.supersteps.vertex_superstep import VertexSuperstep
+
+if TYPE_CHECKING:
+    from talka.graph.graph import Graph
+
+
+class VertexStepper:
+    """Runs a general program on partitions, and cuts the graph anew when it has changed."""
+
+    def __init__(
+        self, engine: Engine, program: VertexProgram, graph: "Graph", num_partitions: int, how: str
+    ) -> None:
+        self.num_partitions = num_partitions
+        self.graph = self._given = graph
+        self._engine, self._program, self._how = engine, program, how
+        self._num_columns = len(program.columns)
+        self.cut, self._placed = self._laid_out(graph)
+
+    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+        return self._submit(engine, index, context, ())
+
+    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
+        mails = [turn.mails[index] for turn in before]
+        return self._submit(engine, index, context, (*before[index].state, *mails))
+
+    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
+        """Carry out the wishes of a superstep, if there are any: states and mails move along."""
+        if not self._program.mutates or context.is_last:
+            return list(turns)
+        tables = engine.fetch([turn.tasks[0][-1] for turn in turns])
+        if not any(table.num_rows for table in tables):
+            return list(turns)
+        saved = [engine.fetch(list(turn.tasks[0])) for turn in turns]
+        before, parts = self.graph, self.cut.parts
+        release(engine, self._placed)
+        self.graph, is_gone = mutated(before, tables)
+        self.cut, self._placed = self._laid_out(self.graph)
+        moved = relaid(self._program, saved, Move(before, self.graph, is_gone), parts, self.cut)
+        engine.release([ref for turn in turns for ref in turn.outputs])
+        return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
+
+    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+        [outputs] = saved
+        near = self._placed[index].near
+        return self._turn(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
+
+    def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
+        program, num_mutations = self._program, int(self._program.mutates)
+        kind = np.dtype(program.message_type)
+        check_count("partitions", saved, self.num_partitions)
+        columns_of: list[dict[str, Any]] = []
+        messages_of: list[list[Any]] = [[] for _ in self.cut.parts]
+        for part, tasks in zip(self.cut.parts, saved, strict=True):
+            check_count("tasks", tasks, 1)
+            num_outputs = 2 + self._num_columns + self.num_partitions + num_mutations
+            check_count("outputs", tasks[0], num_outputs)
+            report, *outputs = tasks[0]
+            check_report(report, program.aggregates)
+            columns = dict(zip(program.columns, outputs, strict=False))
+            for name, values in columns.items():
+                check_array(f"values of {name!r}", values, program.columns[name], part.num_own)
+            halted, *mails = outputs[self._num_columns :]
+            check_array("votes", halted, np.bool_, part.num_own)
+            for receiver, mail in zip(self.cut.parts, mails, strict=False):
+                messages = check_vertex_mail(mail, kind, receiver, part.index)
+                messages_of[receiver.index].append(messages)
+            columns_of.append(columns)
+        for part, columns, messages in zip(self.cut.parts, columns_of, messages_of, strict=True):
+            limits = {"num_own": part.num_own, "num_vertices": self.graph.num_vertices}
+            check_indices(program.indices, limits, columns, messages)
+
+    def changed_graph(self) -> list[Any]:
+        return [] if self.graph is self._given else as_arrow(self.graph)
+
+    def take_graph(self, saved: Sequence[Any]) -> None:
+        if len(saved):
+            check_count("tables of a graph", saved, 2 if self._program.mutates else 0)
+            release(self._engine, self._placed)
+            self.graph = from_arrow(saved, self._given)
+            self.cut, self._placed = self._laid_out(self.graph)
+
+    def close(self) -> None:
+        release(self._engine, self._placed)
+
+    def _laid_out(self, graph: "Graph") -> tuple[Partitioned, list[Placed]]:
+        cut = graph.cut(self.num_partitions, self._how)
+        owners = cut.owners if self.num_partitions > 1 else cut.owners[:0]
+        names = graph.ids.ascending
+        arrays = []
+        for part in cut.parts:
+            own = graph.ids.ranks[part.own]
+            arrays.append((names.take(own) if graph.ids.are_strings else names[own], owners))
+        return cut, place(self._engine, cut.parts, arrays, python=self._program.python)
+
+    def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
+        place = self._placed[index]
+        context = context._replace(num_vertices=self.graph.num_vertices)
+        refs = engine.submit(
+            superstep, self._program, context, place.part, *place.arrays, *given,
+            num_outputs=2 + self._num_columns + self.num_partitions + self._program.mutates,
+            near=place.near, name="superstep", python=place.python,
+        )  # fmt: skip
+        return self._turn(refs)
+
+    def _turn(self, refs: Sequence[Ref]) -> Turn:
+        end = 2 + self._num_columns
+        return Turn(
+            (tuple(refs),), tuple(refs[1:end]), tuple(refs[end : end + self.num_partitions])
+        )
+
+
+def superstep(
+    program: VertexProgram, context: Context, part: Any, ids: Any, owners: Any, *given: Any
+) -> list[Any]:
+    """Outputs are the report, columns, who halted, mails, and wishes where there may be any."""
+    part = part if isinstance(part, Part) else Part.from_blob(part)
+    columns, halted, mails = _opened(program, part, given)
+    step, sent = (run := VertexSuperstep(program, part, owners, context)).run(
+        ids, columns, halted, mails
+    )
+    wishes = [step.wishes.as_table()] if program.mutates else []
+    return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *wishes]
+
+
+def _opened(
+    program: VertexProgram, part: Part, given: Sequence[Any]
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[NDArray[Any]]]:
+    if given:
+        num_columns = len(program.columns)
+        columns = dict(zip(program.columns, given[:num_columns], strict=True))
+        return columns, given[num_columns], given[num_columns + 1 :]
+    columns = {name: np.zeros(part.num_own, kind) for name, kind in program.columns.items()}
+    nothing = np.empty(0, program.message_type)
+    return columns, np.zeros(part.num_own, np.bool_), [nothing] * part.num_partitions
