@@ -231,7 +231,7 @@ def growth(text, preset, folder):
 
 def growth_row(name, result, seconds, comparisons):
     phases = {
-        row.part: f"{row.measured.seconds:.1f} ({row.measured.seconds / row.predicted.seconds:.2f}x)"
+        row.cost_id: f"{row.measured.seconds:.1f} ({row.measured.seconds / row.predicted.seconds:.2f}x)"
         for row in comparisons
         if row.predicted and row.measured
     }

@@ -57,7 +57,7 @@ def seconds_by_part(out):
     """(predicted, measured) of the parts of a run that have both."""
     [run] = Path(f"{out}-runs").iterdir()
     return {
-        one.part: (one.predicted.seconds, one.measured.seconds)
+        one.cost_id: (one.predicted.seconds, one.measured.seconds)
         for one in read_run(run).comparisons()
         if one.predicted and one.measured
     }

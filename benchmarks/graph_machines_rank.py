@@ -77,7 +77,7 @@ def measured(graph, address, machines, num_partitions, num_supersteps):
 def predicted_bytes(graph, homes):
     """A value for every mirror: of pairs of partitions on two machines, and of all pairs."""
     between = all_pairs = 0
-    for part in graph.cut(len(homes), "ranges").parts:
+    for part in graph.cut(len(homes), "ranges").partitions:
         num_mirrors = part.target_mirror_offsets[1:] - part.target_mirror_offsets[:-1]
         for owner, count in enumerate(num_mirrors.tolist()):
             all_pairs += count * MESSAGE_BYTES

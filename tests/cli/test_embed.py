@@ -131,7 +131,7 @@ class TestGoodInput:
     def test_explain_stops_before_anything_is_made(self, talka, text):
         done = talka("embed", text, "--out", "out", "--explain", "--format", "json", *SMALL)
         said = json.loads(done.out)
-        parts = [row["part"] for row in said["predicted"]]
+        parts = [row["cost_id"] for row in said["predicted"]]
         assert parts == ["start", "vocabulary", "cooccurrence", "train"]
         assert said["total_s"] == pytest.approx(sum(row["seconds"] for row in said["predicted"]))
         assert said["expected"]["num_words"] == 300

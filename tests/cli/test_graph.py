@@ -274,10 +274,10 @@ class TestExplain:
             assert words in text
         said = json.loads(talka("pagerank", "edges", *told, "--format", "json").out)
         assert said["plan"]["num_partitions"] == 3
-        parts = [row["part"] for row in said["predicted"]]
+        parts = [row["cost_id"] for row in said["predicted"]]
         supersteps = [f"superstep/{number}" for number in range(3)]
         assert parts == ["start", "graph/read", "graph/build", "graph/supersteps", *supersteps]
-        whole = [row for row in said["predicted"] if row["part"] not in supersteps]
+        whole = [row for row in said["predicted"] if row["cost_id"] not in supersteps]
         assert said["total_s"] == pytest.approx(sum(row["seconds"] for row in whole))
         assert {path.name for path in Path().iterdir()} == {"edges"}
 
@@ -289,9 +289,9 @@ class TestExplain:
         said = json.loads(talka("pagerank", "edges", *told).out)
         rows = [row for row in read_run(Path(said["run"])).comparisons() if row.predicted]
         sent = {
-            row.part: (row.predicted.sent_bytes, row.measured.sent_bytes)
+            row.cost_id: (row.predicted.sent_bytes, row.measured.sent_bytes)
             for row in rows
-            if row.part.startswith("superstep/")
+            if row.cost_id.startswith("superstep/")
         }
         assert list(sent) == [f"superstep/{number}" for number in range(6)]
         assert all(predicted == measured for predicted, measured in sent.values())

@@ -86,7 +86,7 @@ def test_the_demo_explains_runs_and_reports(tmp_path):
     assert (tmp_path / said["vectors"] / "vectors.txt").is_file()
     record = read_run(tmp_path / said["run"])
     assert record.status == "done"
-    parts = {row.part: row for row in record.comparisons()}
+    parts = {row.cost_id: row for row in record.comparisons()}
     predicted = {"start", "corpus", "vocabulary", "cooccurrence", "train", "slices/start", "slices"}
     assert predicted == {part for part, row in parts.items() if row.predicted}
     assert all(parts[part].measured for part in predicted)
@@ -100,7 +100,7 @@ def test_the_demo_can_stop_after_explaining(tmp_path):
     done = talka("demo", "--explain", "--format", "json", cwd=tmp_path)
     explained = json.loads(done.stdout)
     parts = ["start", "corpus", "vocabulary", "cooccurrence", "train", "slices/start", "slices"]
-    assert [row["part"] for row in explained["predicted"]] == parts
+    assert [row["cost_id"] for row in explained["predicted"]] == parts
     assert explained["total_s"] == pytest.approx(
         sum(row["seconds"] for row in explained["predicted"])
     )

@@ -34,7 +34,7 @@ def test_json_has_path_status_and_comparisons(run_dir, tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert (said["path"], said["status"]) == (str(tmp_path / "a.html"), "done")
     assert said["comparisons"][0] == {
-        "part": "read",
+        "cost_id": "read",
         "predicted_seconds": 2.0,
         "measured_seconds": pytest.approx(4.0),
         "seconds_ratio": pytest.approx(2.0),
@@ -50,7 +50,7 @@ def test_columns_that_nobody_filled_are_left_out(tmp_path, capsys):
         run.stream.emit(Measured("stage/[/0]", None, 1.5))
     run_command(run.dir)
     _, head, row, _ = capsys.readouterr().out.splitlines()
-    assert head.split() == ["part", "measured"]
+    assert head.split() == ["cost", "measured"]
     assert row.split() == ["stage/[/0]", "1.5", "s"]
 
 

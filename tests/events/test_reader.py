@@ -25,7 +25,7 @@ def started(time_s, name):
 
 
 def measured(part, sent_bytes, seconds):
-    event = {"event": "Measured", "time_s": 1.0, "part": part}
+    event = {"event": "Measured", "time_s": 1.0, "cost_id": part}
     return event | {"sent_bytes": sent_bytes, "seconds": seconds}
 
 
@@ -45,6 +45,13 @@ def test_every_event_says_who_wrote_it(tmp_path):
     write_lines(tmp_path, lines=[started(1, "a")])
     write_lines(tmp_path, writer="events.rank-3.jsonl", lines=[started(2, "b")])
     assert [stamped.source for stamped in read_run(tmp_path).events] == ["driver", "rank-3"]
+
+
+def test_fields_with_the_names_of_earlier_versions_are_read(tmp_path):
+    event = {"event": "Measured", "time_s": 1.0, "part": "a", "sent_bytes": 2.0, "seconds": 3.0}
+    write_lines(tmp_path, lines=[event])
+    [stamped] = read_run(tmp_path).events
+    assert stamped.event == Measured("a", 2.0, 3.0)
 
 
 @pytest.mark.parametrize(

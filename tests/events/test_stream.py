@@ -116,7 +116,7 @@ def test_a_phase_starts_ends_and_is_measured():
     heard = heard_during_a_phase(num_advances=0)
     assert heard[:2] == [PhaseStarted("count", 1000, "rows"), PhaseEnded("count")]
     assert isinstance(heard[2], Measured)
-    assert (heard[2].part, heard[2].sent_bytes) == ("count", 7.0)
+    assert (heard[2].cost_id, heard[2].sent_bytes) == ("count", 7.0)
 
 
 def test_a_phase_that_fails_ends_but_is_not_measured():

@@ -42,7 +42,7 @@ def run(edges, num_threads):
     every = np.arange(edges.num_vertices, dtype=np.uint32)
     for how in WAYS:
         for num_partitions in (2, 5):
-            for part in cut(out, into, num_partitions, how, num_threads=num_threads).parts:
+            for part in cut(out, into, num_partitions, how, num_threads=num_threads).partitions:
                 trees = forest(len(part.target_numbers) + len(part.source_mirrors))
                 places = np.arange(part.out.num_rows, dtype=np.uint32)
                 unite_rows(trees, part.out, places, num_threads)

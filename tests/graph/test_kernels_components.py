@@ -87,7 +87,7 @@ def test_pairs_may_be_united_in_pieces(edges, cut_at):
 @settings(deadline=None)
 def test_partitions_unite_what_they_hold_and_then_their_labels(edges, num_partitions, how):
     parents = forest(edges.num_vertices)
-    for part in cut(*edges.sides(), num_partitions, how).parts:
+    for part in cut(*edges.sides(), num_partitions, how).partitions:
         numbers = np.concatenate([part.target_numbers, part.source_mirrors])
         behind = np.arange(len(part.target_numbers), len(numbers))
         places = np.concatenate([np.arange(part.num_own), behind]).astype(np.uint32)

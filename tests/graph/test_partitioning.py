@@ -35,7 +35,7 @@ def global_edges(part):
 @given(**cuts)
 @checked
 def test_every_edge_lies_in_one_partition_with_its_weight(edges, num_partitions, how):
-    parts = cut(*edges.sides(), num_partitions, how).parts
+    parts = cut(*edges.sides(), num_partitions, how).partitions
     found = Counter(edge for part in parts for edge in global_edges(part))
     kept = [(a, b, weight if edges.weighted else None) for a, b, weight in edges.stored()]
     assert found == Counter(kept)
@@ -46,7 +46,7 @@ def test_every_edge_lies_in_one_partition_with_its_weight(edges, num_partitions,
 def test_both_directions_of_a_partition_hold_the_same_edges_in_ascending_rows(
     edges, num_partitions, how
 ):
-    for part in cut(*edges.sides(), num_partitions, how).parts:
+    for part in cut(*edges.sides(), num_partitions, how).partitions:
         turned = [(column, row, weight) for row, column, weight in entries(part.into)]
         assert Counter(turned) == Counter(entries(part.out))
         assert part.out.num_rows == len(part.source_numbers)
@@ -99,7 +99,7 @@ def test_mirrors_are_just_the_ends_that_live_elsewhere_in_order(edges, num_parti
 @given(**cuts)
 @checked
 def test_owners_and_holders_of_mirrors_agree_on_routes(edges, num_partitions, how):
-    parts = cut(*edges.sides(), num_partitions, how).parts
+    parts = cut(*edges.sides(), num_partitions, how).partitions
     for owner, holder in itertools.product(parts, parts):
         p, q = owner.index, holder.index
         sent = owner.send_places[owner.send_place_offsets[q] : owner.send_place_offsets[q + 1]]
@@ -178,7 +178,7 @@ def test_cutting_vertices_needs_fewer_mirrors_than_cutting_edges(directed):
 
 def test_one_partition_is_the_graph_itself():
     out, into = hubs().sides()
-    (part,) = cut(out, into, 1).parts
+    (part,) = cut(out, into, 1).partitions
     assert part.out is out
     assert part.into is into
     assert part.own.tolist() == list(range(out.num_rows))
@@ -188,7 +188,10 @@ def test_one_partition_is_the_graph_itself():
 def test_any_number_of_threads_cuts_alike(how):
     sides = hubs().sides()
     first, *others = (
-        [part.to_blob().tobytes() for part in cut(*sides, 7, how, num_threads=num_threads).parts]
+        [
+            part.to_blob().tobytes()
+            for part in cut(*sides, 7, how, num_threads=num_threads).partitions
+        ]
         for num_threads in (1, 2, 3, 9)
     )
     assert all(other == first for other in others)

@@ -225,9 +225,9 @@ def test_reading_and_building_are_shown_and_measured(tmp_path):
     events, seen = Stream(), []
     with events.listening(seen.append):
         Graph.from_edges(path, events=events)
-    started = [event.part for event in seen if isinstance(event, PhaseStarted)]
+    started = [event.cost_id for event in seen if isinstance(event, PhaseStarted)]
     assert started == ["graph/read", "graph/build"]
-    assert [event.part for event in seen if isinstance(event, Measured)] == started
+    assert [event.cost_id for event in seen if isinstance(event, Measured)] == started
     assert PhaseAdvanced("graph/read", 36.0) in seen
 
 

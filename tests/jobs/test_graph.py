@@ -76,10 +76,10 @@ class TestPlan:
         job = GraphJob(config_for(edges))
         plan = job.make_plan(Stream())
         assert (plan.num_mirrors, plan.cut_edges, plan.balance) == (0, 0.0, 1.0)
-        assert {row.sent_bytes for row in job.explain() if "superstep/" in row.part} == {0.0}
+        assert {row.sent_bytes for row in job.explain() if "superstep/" in row.cost_id} == {0.0}
 
     def test_it_is_said_before_the_file_is_read_how_large_it_is(self, edges):
-        rows = {row.part: row for row in GraphJob(config_for(edges)).explain()}
+        rows = {row.cost_id: row for row in GraphJob(config_for(edges)).explain()}
         assert list(rows) == ["graph/read", "graph/build"]
         assert "about 300 edges" in rows["graph/build"].reason
         assert rows["graph/build"].seconds > 0.01, "kernels have to be loaded, however few edges"
@@ -95,21 +95,21 @@ class TestPlan:
         job = GraphJob(config_for(edges, "bfs", arguments=arguments, num_partitions=3))
         plan = job.make_plan(Stream())
         row = job.explain()[-1]
-        assert (row.part, row.sent_bytes) == ("graph/supersteps", plan.num_mirrors * 8)
+        assert (row.cost_id, row.sent_bytes) == ("graph/supersteps", plan.num_mirrors * 8)
         assert row.reason.startswith("about: ")
 
     def test_very_many_supersteps_are_not_all_predicted(self, edges):
         job = GraphJob(config_for(edges, arguments=Arguments(num_supersteps=5_000)))
         job.make_plan(Stream())
-        assert len([row for row in job.explain() if row.part.startswith("superstep/")]) == 100
+        assert len([row for row in job.explain() if row.cost_id.startswith("superstep/")]) == 100
 
 
 class TestRunning:
     def test_predictions_and_measurements_meet_on_their_parts(self, edges):
         job = GraphJob(config_for(edges, num_partitions=3, partitioning="hash"))
         result, heard = run(job)
-        predicted = {one.part: one.sent_bytes for one in heard if isinstance(one, Predicted)}
-        measured = {one.part: one.sent_bytes for one in heard if isinstance(one, Measured)}
+        predicted = {one.cost_id: one.sent_bytes for one in heard if isinstance(one, Predicted)}
+        measured = {one.cost_id: one.sent_bytes for one in heard if isinstance(one, Measured)}
         supersteps = [part for part in predicted if part.startswith("superstep/")]
         assert len(supersteps) == 21
         assert all(predicted[part] == measured[part] for part in supersteps)
@@ -150,7 +150,7 @@ class TestRunning:
         address = f"ray://{ray_cluster.address}"
         result, heard = run(GraphJob(config_for(edges, num_partitions=3, engine=address), there))
         assert pyarrow.parquet.read_table(there) == pyarrow.parquet.read_table(here)
-        predicted = {one.part: one for one in heard if isinstance(one, Predicted)}
+        predicted = {one.cost_id: one for one in heard if isinstance(one, Predicted)}
         assert predicted["superstep/0"].seconds is None, "nobody has measured those machines"
         assert result["sent_bytes"] == 20 * predicted["superstep/0"].sent_bytes
 

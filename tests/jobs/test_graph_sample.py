@@ -88,7 +88,7 @@ def test_a_plan_from_a_sample_is_near_the_plan_of_the_whole(tmp_path, name):
     assert plan.num_mirrors == pytest.approx(exact.num_mirrors, rel=0.3)
     assert plan.cut_edges == pytest.approx(exact.cut_edges, rel=0.1)
     assert plan.graph_bytes == pytest.approx(exact.graph_bytes, rel=0.3)
-    rows = {row.part: row for row in job.explain()}
+    rows = {row.cost_id: row for row in job.explain()}
     assert rows["graph/supersteps"].sent_bytes == 20 * 8 * plan.num_mirrors
 
 

@@ -26,7 +26,7 @@ def backward(ddp):
 
 def measured(folder):
     """Parts of which bytes and seconds are in a run directory."""
-    return [one.event.part for one in read_run(folder).events if isinstance(one.event, Measured)]
+    return [one.event.cost_id for one in read_run(folder).events if isinstance(one.event, Measured)]
 
 
 def test_a_with_block_closes_the_hook(alone, tmp_path):
@@ -111,4 +111,4 @@ def test_a_run_of_40_steps_is_compared_once_at_exit_although_nothing_closes_its_
     record = read_run(tmp_path)
     assert sum(isinstance(one.event, StepDone) for one in record.events) == 40
     assert measured(tmp_path) == ["step/exchange"]
-    assert [one.part for one in record.comparisons()] == ["step/exchange"]
+    assert [one.cost_id for one in record.comparisons()] == ["step/exchange"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def print_predicted(predicted: "Sequence[Predicted]") -> None:
     rows = [
         {
-            "part": one.part,
+            "cost": one.cost_id,
             "time": _shown(one.seconds, format_seconds),
             "sent": _shown(one.sent_bytes, format_bytes),
             "why": one.reason,
@@ -24,7 +24,7 @@ def print_predicted(predicted: "Sequence[Predicted]") -> None:
         for one in predicted
     ]
     print_table(rows, title="What it will cost", right=("time", "sent"), prose=("why",))
-    unknown = [row.part for row in predicted if row.seconds is None]
+    unknown = [row.cost_id for row in predicted if row.seconds is None]
     without = f", without {', '.join(unknown)}" if unknown else ""
     print_text(f"total: about {format_seconds(total_seconds(predicted))}{without}")
 
@@ -45,7 +45,7 @@ def print_comparisons(comparisons: "Sequence[Comparison]") -> None:
     if not said:
         print("Nothing was predicted or measured in this run.")
         return
-    numbers = [name for name in said if name not in ("part", "reason")]
+    numbers = [name for name in said if name not in ("cost", "reason")]
     shown = [{name: row[name] for name in said} for row in rows]
     print_table(shown, title="Predicted beside measured", right=numbers, prose=("reason",))
 
@@ -54,7 +54,7 @@ def _cells(row: "ComparisonRow") -> dict[str, str]:
     from talka.report.comparison import format_ratio
 
     return {
-        "part": row.part,
+        "cost": row.cost_id,
         "predicted": _shown(row.predicted_seconds, format_seconds),
         "measured": _shown(row.measured_seconds, format_seconds),
         "ratio": format_ratio(row.seconds_ratio),

@@ -56,8 +56,8 @@ def print_answer(answer: Any, finished: "Finished", out: Path | None) -> None:
         title, rows = _in_short(result["algorithm"], answer)
         print_table(rows, title=title, right=list(rows[0]) if rows else ())
     print()
-    told = [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.part)]
-    print_comparisons([row for row in told if row.predicted or row.part != "superstep/0"])
+    told = [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.cost_id)]
+    print_comparisons([row for row in told if row.predicted or row.cost_id != "superstep/0"])
     print()
     for line in (*result["notes"], _last_line(result, finished.dir, out)):
         print_text(line)

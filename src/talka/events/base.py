@@ -32,7 +32,7 @@ class Failure:
 class Noted:
     """Something a person should know about a part of a job, which is not an error."""
 
-    part: str
+    cost_id: str
     message: str
 
 
@@ -40,7 +40,7 @@ class Noted:
 class Predicted:
     """What a part of a job will cost; None where nothing can be said in advance."""
 
-    part: str
+    cost_id: str
     sent_bytes: float | None
     seconds: float | None
     reason: str
@@ -50,7 +50,7 @@ class Predicted:
 class Measured:
     """What that part did cost."""
 
-    part: str
+    cost_id: str
     sent_bytes: float | None
     seconds: float | None
 
@@ -59,20 +59,20 @@ class Measured:
 class PhaseStarted:
     """A part that takes a while begins; `total` is None where its length is not known."""
 
-    part: str
+    cost_id: str
     total: float | None
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseAdvanced:
-    part: str
+    cost_id: str
     done: float
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnded:
-    part: str
+    cost_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,13 @@ class _Bars:
 
     def show(self, event: Event) -> None:
         if isinstance(event, PhaseStarted):
-            self._bars[event.part] = self.progress.add_task(
-                event.part, total=event.total, unit=event.unit
+            self._bars[event.cost_id] = self.progress.add_task(
+                event.cost_id, total=event.total, unit=event.unit
             )
-        elif isinstance(event, PhaseAdvanced) and event.part in self._bars:
-            self.progress.update(self._bars[event.part], completed=event.done)
-        elif isinstance(event, PhaseEnded) and event.part in self._bars:
-            bar = self._bars.pop(event.part)
+        elif isinstance(event, PhaseAdvanced) and event.cost_id in self._bars:
+            self.progress.update(self._bars[event.cost_id], completed=event.done)
+        elif isinstance(event, PhaseEnded) and event.cost_id in self._bars:
+            bar = self._bars.pop(event.cost_id)
             task = self.progress.tasks[self.progress.task_ids.index(bar)]
             if task.total is None:
                 self.progress.update(bar, total=task.completed)

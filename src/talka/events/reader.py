@@ -23,6 +23,8 @@ MAX_INT: Final = 2**63
 MAX_FLOAT: Final = 1e100  # sums, means and ratios of such numbers are still finite
 _MAX_LINE_BYTES: Final = 1 << 24
 _MAX_DEPTH: Final = 50
+_FORMER_NAMES: Final = {"part": "cost_id"}
+"""Present names of fields that earlier versions wrote."""
 _Problem = Literal["cut", "unknown", "damaged"]
 """Why a line is no event: half a line at the end of a file, a newer version's, or anything else."""
 
@@ -38,7 +40,7 @@ class Stamped(NamedTuple):
 class Comparison(NamedTuple):
     """One part: what was predicted beside what was measured; None where one side is missing."""
 
-    part: str
+    cost_id: str
     predicted: Predicted | None
     measured: Measured | None
 
@@ -125,29 +127,29 @@ def _compare(events: Iterable[tuple[str, Event]]) -> list[Comparison]:
     measured: dict[str, dict[str, Measured]] = {}
     for source, event in events:
         if isinstance(event, Predicted):
-            predicted[event.part] = event
+            predicted[event.cost_id] = event
         elif isinstance(event, Measured):
-            of_sources = measured.setdefault(event.part, {})
+            of_sources = measured.setdefault(event.cost_id, {})
             before = of_sources.get(source)
             of_sources[source] = event if before is None else _in_turn(before, event)
-    together = {part: _together(part, of.values()) for part, of in measured.items()}
+    together = {cost_id: _together(cost_id, of.values()) for cost_id, of in measured.items()}
     parts = dict.fromkeys([*predicted, *measured])
-    return [Comparison(part, predicted.get(part), together.get(part)) for part in parts]
+    return [Comparison(cost_id, predicted.get(cost_id), together.get(cost_id)) for cost_id in parts]
 
 
 def _in_turn(first: Measured, second: Measured) -> Measured:
     return Measured(
-        first.part,
+        first.cost_id,
         _sum([first.sent_bytes, second.sent_bytes]),
         _sum([first.seconds, second.seconds]),
     )
 
 
-def _together(part: str, measured: Iterable[Measured]) -> Measured:
+def _together(cost_id: str, measured: Iterable[Measured]) -> Measured:
     """What sources cost that worked side by side."""
     measured = list(measured)
     seconds = [one.seconds for one in measured if one.seconds is not None]
-    return Measured(part, _sum([one.sent_bytes for one in measured]), max(seconds, default=None))
+    return Measured(cost_id, _sum([one.sent_bytes for one in measured]), max(seconds, default=None))
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
@@ -190,6 +192,7 @@ def _parsed(line: str, source: str) -> "Stamped | _Problem":
             return "damaged"
         if kind is None:
             return "unknown"
+        _adopt_former_names(fields)
         known = [field for field in dataclasses.fields(kind) if field.name in fields]
         if not all(_fits(fields[field.name], field.type) for field in known):
             return "damaged"
@@ -197,6 +200,13 @@ def _parsed(line: str, source: str) -> "Stamped | _Problem":
         return Stamped(float(time_s), source, event)
     except (ValueError, LookupError, TypeError, RecursionError):
         return "damaged"
+
+
+def _adopt_former_names(fields: dict[str, Any]) -> None:
+    """Give fields of files from earlier versions their present names."""
+    for former, name in _FORMER_NAMES.items():
+        if former in fields:
+            fields.setdefault(name, fields[former])
 
 
 def _refuse(constant: str) -> None:

@@ -63,18 +63,20 @@ class Stream:
                 self._listeners.remove(listener)
 
     @contextmanager
-    def phase(self, part: str, *, total: float | None = None, unit: str = "") -> Iterator["Phase"]:
+    def phase(
+        self, cost_id: str, *, total: float | None = None, unit: str = ""
+    ) -> Iterator["Phase"]:
         """Show a part of the job as it goes on, and measure it."""
-        phase = Phase(self, part)
-        self.emit(PhaseStarted(part, total, unit))
+        phase = Phase(self, cost_id)
+        self.emit(PhaseStarted(cost_id, total, unit))
         start = time.perf_counter()
         try:
             yield phase
         finally:
             phase.show()
-            self.emit(PhaseEnded(part))
+            self.emit(PhaseEnded(cost_id))
         seconds = time.perf_counter() - start - phase.aside_s
-        self.emit(Measured(part, phase.sent_bytes, seconds))
+        self.emit(Measured(cost_id, phase.sent_bytes, seconds))
 
     def tell(self, event: Event) -> None:
         """Show an event to listeners that another writer has in its own file."""
@@ -117,11 +119,11 @@ class Stream:
 class Phase:
     """A part of a job that is going on: say how far it is and what it sent."""
 
-    def __init__(self, stream: Stream, part: str) -> None:
+    def __init__(self, stream: Stream, cost_id: str) -> None:
         self.sent_bytes: float | None = None
         self.done = 0.0
         self.aside_s = 0.0
-        self._stream, self._part = stream, part
+        self._stream, self._cost_id = stream, cost_id
         self._shown, self._shown_s = 0.0, 0.0
 
     def advance(self, amount: float = 1) -> None:
@@ -130,19 +132,19 @@ class Phase:
             self.show()
 
     @contextmanager
-    def aside(self, part: str) -> Iterator[None]:
+    def aside(self, cost_id: str) -> Iterator[None]:
         """Time inside of this phase that belongs to another part: measured there, not here."""
         start = time.perf_counter()
         yield
         seconds = time.perf_counter() - start
         self.aside_s += seconds
-        self._stream.emit(Measured(part, None, seconds))
+        self._stream.emit(Measured(cost_id, None, seconds))
 
     def show(self) -> None:
         """Say how far it is, unless that was said already."""
         if self.done != self._shown:
             self._shown, self._shown_s = self.done, time.monotonic()
-            self._stream.emit(PhaseAdvanced(self._part, self.done))
+            self._stream.emit(PhaseAdvanced(self._cost_id, self.done))
 
 
 def _locked(file: int) -> bool:

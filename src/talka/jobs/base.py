@@ -52,7 +52,7 @@ def with_start(predicted: Sequence[Predicted]) -> list[Predicted]:
 
 def total_seconds(predicted: Sequence[Predicted]) -> float:
     """Add up the seconds that are known; rows of single supersteps are inside of another row."""
-    return sum(row.seconds or 0.0 for row in predicted if not row.part.startswith("superstep/"))
+    return sum(row.seconds or 0.0 for row in predicted if not row.cost_id.startswith("superstep/"))
 
 
 def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs")) -> Finished:
@@ -65,7 +65,7 @@ def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs
         with run:
             for prediction in predicted:
                 run.stream.emit(prediction)
-                if prediction.part == START:
+                if prediction.cost_id == START:
                     run.stream.emit(Measured(START, None, process_age_s()))
             with progress_in_terminal(run.stream):
                 result = job.run(run.stream)

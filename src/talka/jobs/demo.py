@@ -77,7 +77,7 @@ class Demo:
         return [
             Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
             *predictions(config, expected),
-            *training_costs(sliced, pairs.num_pairs, pairs_per_s=rate, part="slices"),
+            *training_costs(sliced, pairs.num_pairs, pairs_per_s=rate, cost_id="slices"),
         ]
 
     def run(self, events: Stream) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _train_in_slices(
     work.open()
     try:
         _count_sliced(config, files, folder, work.pairs_dir)
-        train_slices(engine, config, work, part="slices")
+        train_slices(engine, config, work, cost_id="slices")
     finally:
         work.close()
 

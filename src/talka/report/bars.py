@@ -57,29 +57,31 @@ def _phase_bars(record: RunRecord) -> list[Bar]:
     open_phases: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for time_s, source, event in record.events:
         if isinstance(event, PhaseStarted):
-            open_phases[source, event.part].append(time_s)
-        elif isinstance(event, PhaseEnded) and open_phases[source, event.part]:
-            start_s = open_phases[source, event.part].pop()
-            bars.append(_phase_bar(source, event.part, start_s, time_s))
+            open_phases[source, event.cost_id].append(time_s)
+        elif isinstance(event, PhaseEnded) and open_phases[source, event.cost_id]:
+            start_s = open_phases[source, event.cost_id].pop()
+            bars.append(_phase_bar(source, event.cost_id, start_s, time_s))
     end_s = span_of(record).end_s
-    for (source, part), starts in open_phases.items():
+    for (source, cost_id), starts in open_phases.items():
         for start_s in starts:
-            bars.append(_phase_bar(source, part, start_s, end_s, ended=False))
+            bars.append(_phase_bar(source, cost_id, start_s, end_s, ended=False))
     return _in_lanes(bars)
 
 
-def _phase_bar(source: str, part: str, start_s: float, end_s: float, *, ended: bool = True) -> Bar:
-    name = part if ended else f"{part} (did not end)"
-    return Bar(source, kind_of(part), name, start_s, end_s, 1, end_s - start_s, None)
+def _phase_bar(
+    source: str, cost_id: str, start_s: float, end_s: float, *, ended: bool = True
+) -> Bar:
+    name = cost_id if ended else f"{cost_id} (did not end)"
+    return Bar(source, kind_of(cost_id), name, start_s, end_s, 1, end_s - start_s, None)
 
 
-def kind_of(part: str) -> str:
+def kind_of(cost_id: str) -> str:
     """What parts have in common that differ only in a number.
 
     >>> kind_of("stage/2/exchange"), kind_of("superstep/31"), kind_of("train")
     ('stage/*/exchange', 'superstep/*', 'train')
     """
-    return _NUMBER.sub("*", part)
+    return _NUMBER.sub("*", cost_id)
 
 
 def _in_lanes(bars: Iterable[Bar]) -> list[Bar]:

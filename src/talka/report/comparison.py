@@ -17,7 +17,7 @@ FAR_OFF = 2.0  # a prediction that is wrong by this factor stands out in the tab
 class ComparisonRow(NamedTuple):
     """One part in plain values; None where nobody said anything."""
 
-    part: str
+    cost_id: str
     predicted_seconds: float | None
     measured_seconds: float | None
     seconds_ratio: float | None
@@ -54,13 +54,13 @@ def format_ratio(ratio: float | None) -> str:
 
 
 def _row(comparison: Comparison) -> ComparisonRow:
-    part, predicted, measured = comparison
+    cost_id, predicted, measured = comparison
     predicted_s = predicted.seconds if predicted else None
     measured_s = measured.seconds if measured else None
     predicted_bytes = predicted.sent_bytes if predicted else None
     measured_bytes = measured.sent_bytes if measured else None
     return ComparisonRow(
-        part=part,
+        cost_id=cost_id,
         predicted_seconds=predicted_s,
         measured_seconds=measured_s,
         seconds_ratio=_ratio(predicted_s, measured_s),
@@ -80,7 +80,7 @@ def _ratio(predicted: float | None, measured: float | None) -> float | None:
 
 def _table(rows: Sequence[ComparisonRow]) -> str:
     """Columns that would be empty from top to bottom are left out."""
-    columns = [Column("part")]
+    columns = [Column("cost")]
     columns += [Column("predicted time", "number"), Column("measured", "number")]
     columns += [Column("ratio", "number")]
     if _has_bytes(rows):
@@ -96,7 +96,7 @@ def _table(rows: Sequence[ComparisonRow]) -> str:
 
 def _cells(row: ComparisonRow, *, with_bytes: bool) -> list[str]:
     cells = [
-        f"<code>{escaped(row.part)}</code>",
+        f"<code>{escaped(row.cost_id)}</code>",
         "" if row.predicted_seconds is None else format_seconds(row.predicted_seconds),
         "" if row.measured_seconds is None else format_seconds(row.measured_seconds),
         _ratio_cell(row.seconds_ratio),
@@ -122,10 +122,10 @@ def _has_bytes(rows: Sequence[ComparisonRow]) -> bool:
 
 
 def _seconds_plot(rows: Sequence[ComparisonRow]) -> str:
-    pairs = [Pair(row.part, row.predicted_seconds, row.measured_seconds) for row in rows]
+    pairs = [Pair(row.cost_id, row.predicted_seconds, row.measured_seconds) for row in rows]
     return pairs_plot("Seconds", pairs, shown_as=format_seconds, axis=seconds_axis)
 
 
 def _bytes_plot(rows: Sequence[ComparisonRow]) -> str:
-    pairs = [Pair(row.part, row.predicted_bytes, row.measured_bytes) for row in rows]
+    pairs = [Pair(row.cost_id, row.predicted_bytes, row.measured_bytes) for row in rows]
     return pairs_plot("Bytes sent", pairs, shown_as=format_bytes, axis=bytes_axis)

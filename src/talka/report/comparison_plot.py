@@ -1,4 +1,4 @@
-"""Two bars per part: predicted and measured."""
+"""Two bars per cost_id: predicted and measured."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +13,7 @@ MAX_PLOTTED_PARTS = 30
 
 
 class Pair(NamedTuple):
-    part: str
+    cost_id: str
     predicted: float | None
     measured: float | None
 
@@ -39,8 +39,8 @@ def pairs_plot(
         num_rows=len(plotted), row_px=44 if len(plotted) <= 10 else 32, barmode="group"
     )
     figure.update_xaxes(fixedrange=True)
-    _add(figure, "predicted", {pair.part: pair.predicted for pair in plotted}, shown_as)
-    _add(figure, "measured", {pair.part: pair.measured for pair in plotted}, shown_as)
+    _add(figure, "predicted", {pair.cost_id: pair.predicted for pair in plotted}, shown_as)
+    _add(figure, "measured", {pair.cost_id: pair.measured for pair in plotted}, shown_as)
     axis(figure, max(pair.largest for pair in plotted))
     cut = ""
     if len(plotted) < len(known):
@@ -64,6 +64,6 @@ def _add(
         textfont={"size": 12},
         constraintext="none",
         cliponaxis=False,
-        customdata=[label(part, max_characters=120) for part in values],
+        customdata=[label(cost_id, max_characters=120) for cost_id in values],
         hovertemplate=f"%{{customdata}}<br>{side} %{{text}}<extra></extra>",
     )

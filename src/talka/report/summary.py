@@ -43,22 +43,22 @@ def totals_of(record: RunRecord) -> Totals:
 def _sent_bytes(record: RunRecord) -> float:
     """Of all parts; what `stage/2` sent includes what its part `stage/2/exchange` sent."""
     sent = {
-        comparison.part: comparison.measured.sent_bytes
+        comparison.cost_id: comparison.measured.sent_bytes
         for comparison in record.comparisons()
         if comparison.measured is not None and comparison.measured.sent_bytes is not None
     }
     return sum(
-        num_bytes for part, num_bytes in sent.items() if sent.keys().isdisjoint(_above(part))
+        num_bytes for cost_id, num_bytes in sent.items() if sent.keys().isdisjoint(_above(cost_id))
     )
 
 
-def _above(part: str) -> list[str]:
+def _above(cost_id: str) -> list[str]:
     """The parts that this one is inside of.
 
     >>> _above("stage/2/exchange")
     ['stage', 'stage/2']
     """
-    names = part.split("/")
+    names = cost_id.split("/")
     return ["/".join(names[:depth]) for depth in range(1, len(names))]
 
 

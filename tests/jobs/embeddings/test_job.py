@@ -153,7 +153,7 @@ class TestPrediction:
 
     def test_every_predicted_part_meets_a_measured_one(self, finished):
         predicted = [row for row in finished.comparisons if row.predicted]
-        assert [row.part for row in predicted] == ["vocabulary", "cooccurrence", "train"]
+        assert [row.cost_id for row in predicted] == ["vocabulary", "cooccurrence", "train"]
         assert all(row.measured.seconds > 0 for row in predicted)
         assert all(row.predicted.seconds > 0 and row.predicted.reason for row in predicted)
 
@@ -192,7 +192,7 @@ class TestSlices:
         for name in ("loss", "running_loss"):
             assert found.result[name] == pytest.approx(expected.result[name], rel=1e-4)
         assert found.result["num_pairs"] == expected.result["num_pairs"]
-        [training] = [row for row in read_run(found.dir).comparisons() if row.part == "train"]
+        [training] = [row for row in read_run(found.dir).comparisons() if row.cost_id == "train"]
         assert training.measured.sent_bytes == pytest.approx(
             training.predicted.sent_bytes, rel=0.03
         )
@@ -204,14 +204,14 @@ class TestSlices:
         np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-4)
 
     def test_one_worker_sends_nothing(self, one):
-        [training] = [row for row in one.comparisons if row.part == "train"]
+        [training] = [row for row in one.comparisons if row.cost_id == "train"]
         assert training.predicted.sent_bytes == 0
         assert training.measured.sent_bytes == pytest.approx(0, abs=100)
 
     def test_every_predicted_part_meets_a_measured_one(self, two):
         predicted = [row for row in two.comparisons if row.predicted]
         names = ["vocabulary", "cooccurrence", "train/start", "train"]
-        assert [row.part for row in predicted] == names
+        assert [row.cost_id for row in predicted] == names
         assert all(row.measured.seconds > 0 for row in predicted)
         assert two.result["seconds"]["train"] > 0
 

@@ -106,7 +106,7 @@ class TestInterrupted:
     def test_predicts_only_what_is_left(self, text, out):
         interrupt(config_of(text), out, lambda: num_epochs_done(out) == 2)
         [left] = Embed(config_of(text), out, resume=True).explain()
-        assert left.part == "train"
+        assert left.cost_id == "train"
         assert left.reason.startswith("1 epochs of")
         finished = embed(config_of(text), out, resume=True)
         [training] = [row for row in finished.comparisons if row.predicted]

@@ -182,5 +182,5 @@ def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
           f"{plan.cut_edges:.0%} of the edges cut, {format_count(plan.num_mirrors)} mirrors")  # fmt: skip
     print_text(f"memory     {memory}, {peak} at the peak of building")
     print()
-    print_predicted([one for one in predicted if not LATER_SUPERSTEPS.fullmatch(one.part)])
+    print_predicted([one for one in predicted if not LATER_SUPERSTEPS.fullmatch(one.cost_id)])
     return 0

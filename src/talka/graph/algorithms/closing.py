@@ -36,34 +36,34 @@ class Closing(VertexProgram):
         step.vote_to_halt()
 
     def _send_edges(self, step: Step) -> None:
-        part = step.part
-        owners = forward.owners_of_slots(part)[part.out.columns]
-        sources = np.repeat(part.own, part.out.degrees())
-        targets = part.target_numbers[part.out.columns]
+        partition = step.partition
+        owners = forward.owners_of_slots(partition)[partition.out.columns]
+        sources = np.repeat(partition.own, partition.out.degrees())
+        targets = partition.target_numbers[partition.out.columns]
         down, up = sources > targets, sources < targets
         step.send(sources[down], forward.messages_of(owners[down], targets[down], 1))
-        step.send(targets[up], forward.messages_of(part.index, sources[up], 2))
+        step.send(targets[up], forward.messages_of(partition.index, sources[up], 2))
 
     def _send_lists(self, step: Step) -> None:
         lists = forward.lists_of_edges(step.inbox)
         ways = lists.ways if self.by_direction else np.ones_like(lists.ways)
-        vertices = step.part.own[lists.places]
+        vertices = step.partition.own[lists.places]
         messages = forward.messages_of(vertices, lists.members, ways)
         step.send(vertices, messages)
-        for q in range(step.part.num_partitions):
-            if q != step.part.index:
-                entries, receivers = lists.for_owner(q, step.part.num_own)
+        for q in range(step.partition.num_partitions):
+            if q != step.partition.index:
+                entries, receivers = lists.for_owner(q, step.partition.num_own)
                 step.send(receivers, messages.take(entries))
 
     def _send_counts(self, step: Step) -> None:
-        numbers, size = step.part.own, step.num_vertices
+        numbers, size = step.partition.own, step.num_vertices
         own, askers, asked, step["num_neighbours"] = forward.received(step.inbox, numbers, size)
         found = count_closing(numbers, own, askers, asked, size)
         some = np.flatnonzero(found)
         step.send(some, forward.messages_of(found[some] & (2**32 - 1), found[some] >> 32, 0))
 
     def _sum(self, step: Step) -> None:
-        messages, sums = step.inbox.messages, np.zeros(step.part.num_own, np.int64)
+        messages, sums = step.inbox.messages, np.zeros(step.partition.num_own, np.int64)
         found = messages["first"] + (messages["second"].astype(np.int64) << 32)
         np.add.at(sums, step.inbox.places, found)
         step["value"] = sums

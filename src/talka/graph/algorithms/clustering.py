@@ -38,5 +38,5 @@ class Clustering(VertexProgram):
     columns: ClassVar = {"value": np.float64}
 
     def compute(self, step: Step) -> None:
-        step["value"] = clustered(step.part.out, step.part.into, step.num_threads)
+        step["value"] = clustered(step.partition.out, step.partition.into, step.num_threads)
         step.vote_to_halt()

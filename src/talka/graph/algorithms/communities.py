@@ -53,8 +53,8 @@ class Communities(VertexProgram):
         if step.superstep == 0:
             step["label"] = step.ids
         else:
-            out, into, labels = step.part.out, step.part.into, step["label"]
-            if step.part.num_partitions > 1:
+            out, into, labels = step.partition.out, step.partition.into, step["label"]
+            if step.partition.num_partitions > 1:
                 labels = gathered(step, labels)
                 into = _loops(out) if self.loops_twice else out
             step["label"] = most_frequent(out, into, labels, step.num_vertices, step.num_threads)

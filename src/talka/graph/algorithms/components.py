@@ -15,7 +15,7 @@ from talka.graph.kernels.components import (
     components as united,
 )
 from talka.graph.kernels.components import flatten, forest, smallest_in_trees, unite_rows
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.programs.step import Step
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.running import RunOptions, run_program
@@ -42,24 +42,24 @@ class Components(VertexProgram):
     indices: ClassVar = {"tree": "num_own", "label": "num_vertices", "message": "num_vertices"}
 
     def compute(self, step: Step) -> None:
-        part, labels = step.part, step["label"]
+        partition, labels = step.partition, step["label"]
         step.vote_to_halt()
         if step.superstep == 0:
-            labels, step["tree"] = step.ids.astype(np.uint32), _trees(part, step.num_threads)
+            labels, step["tree"] = step.ids.astype(np.uint32), _trees(partition, step.num_threads)
         found = smallest_in_trees(step["tree"], np.minimum(labels, step.combined))
-        is_new = found < labels if step.superstep else np.ones(part.num_own, np.bool_)
+        is_new = found < labels if step.superstep else np.ones(partition.num_own, np.bool_)
         step["label"] = found
         # A mirror is in the tree of any own vertex that has an edge to it.
-        mirrors = part.into.columns[part.into.offsets[part.num_own : -1]]
+        mirrors = partition.into.columns[partition.into.offsets[partition.num_own : -1]]
         told = is_new[mirrors]
-        step.send(part.target_mirrors[told], found[mirrors[told]])
+        step.send(partition.target_mirrors[told], found[mirrors[told]])
 
 
-def _trees(part: Part, num_threads: int) -> NDArray[np.uint32]:
+def _trees(partition: Partition, num_threads: int) -> NDArray[np.uint32]:
     """Roots of own vertices; own slots come first, so a root is an own vertex itself."""
-    if part.num_partitions == 1:
-        return united(part.out, part.into, num_threads)
-    parents = forest(len(part.target_numbers))
-    unite_rows(parents, part.out, forest(part.num_own), num_threads)
+    if partition.num_partitions == 1:
+        return united(partition.out, partition.into, num_threads)
+    parents = forest(len(partition.target_numbers))
+    unite_rows(parents, partition.out, forest(partition.num_own), num_threads)
     flatten(parents)
-    return parents[: part.num_own]
+    return parents[: partition.num_own]

@@ -40,15 +40,17 @@ class Cores(VertexProgram):
     aggregates: ClassVar = {"is_new": "any"}
 
     def compute(self, step: Step) -> None:
-        part, before = step.part, step["core"]
-        if part.num_partitions == 1:
-            step["core"] = peeled(part.out, part.into, step.num_threads)
+        partition, before = step.partition, step["core"]
+        if partition.num_partitions == 1:
+            step["core"] = peeled(partition.out, partition.into, step.num_threads)
             step.vote_to_halt()
             return
-        step["core"] = part.out_degrees
+        step["core"] = partition.out_degrees
         if step.superstep > 0:  # own neighbours of each slot, of mirrors too, lose one with it
-            told = gathered(step, part.out_degrees)
-            step["core"] = peel(part.into.offsets, part.into.columns, told)[: part.num_own]
+            told = gathered(step, partition.out_degrees)
+            step["core"] = peel(partition.into.offsets, partition.into.columns, told)[
+                : partition.num_own
+            ]
         step.aggregate("is_new", bool((step["core"] != before).any()))
         spread(step, step["core"])
 

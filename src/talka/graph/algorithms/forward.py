@@ -9,7 +9,7 @@ from talka.errors import PayloadError
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.kernels.ordering import present
 from talka.graph.kernels.simple import Neighbours
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.programs.step import Inbox
 from talka.graph.supersteps.restoring import check_below
 
@@ -22,10 +22,12 @@ def messages_of(first: Any, second: NDArray[Any], ways: Any) -> NDArray[Any]:
     return messages
 
 
-def owners_of_slots(part: Part) -> NDArray[np.int64]:
+def owners_of_slots(partition: Partition) -> NDArray[np.int64]:
     """The partition in which the vertex of each target slot lives."""
-    of_mirrors = np.repeat(np.arange(part.num_partitions), np.diff(part.target_mirror_offsets))
-    return np.concatenate([np.full(part.num_own, part.index), of_mirrors])
+    of_mirrors = np.repeat(
+        np.arange(partition.num_partitions), np.diff(partition.target_mirror_offsets)
+    )
+    return np.concatenate([np.full(partition.num_own, partition.index), of_mirrors])
 
 
 class Received(NamedTuple):

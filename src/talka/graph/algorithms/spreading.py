@@ -21,13 +21,13 @@ INDICES: Final[dict[str, Literal["num_own", "num_vertices"]]] = {
 
 def spread(step: Step, values: NDArray[np.uint32]) -> None:
     """Tell every partition the values of own vertices that it keeps as mirrors."""
-    part = step.part
-    for q, (start, stop) in enumerate(pairwise(part.receive_place_offsets)):
+    partition = step.partition
+    for q, (start, stop) in enumerate(pairwise(partition.receive_place_offsets)):
         if start < stop:
-            places = part.receive_places[start:stop]
+            places = partition.receive_places[start:stop]
             messages = np.empty(len(places), MESSAGE)
-            messages["vertex"], messages["value"] = part.own[places], values[places]
-            receiver = part.target_mirrors[part.target_mirror_offsets[q]]
+            messages["vertex"], messages["value"] = partition.own[places], values[places]
+            receiver = partition.target_mirrors[partition.target_mirror_offsets[q]]
             step.send(np.full(len(places), receiver), messages)
 
 
@@ -36,4 +36,4 @@ def gathered(step: Step, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
     messages = step.inbox.messages
     by_number = np.zeros(step.num_vertices, np.uint32)  # of mirrors; no other entry is read
     by_number[messages["vertex"]] = messages["value"]
-    return np.concatenate([values, by_number[step.part.target_mirrors]])
+    return np.concatenate([values, by_number[step.partition.target_mirrors]])

@@ -39,5 +39,5 @@ class Triangles(VertexProgram):
     columns: ClassVar = {"value": np.int64}
 
     def compute(self, step: Step) -> None:
-        step["value"] = closed(step.part.out, step.part.into, step.num_threads)
+        step["value"] = closed(step.partition.out, step.partition.into, step.num_threads)
         step.vote_to_halt()

@@ -22,7 +22,7 @@ from talka.graph.csr import Csr
 from talka.graph.kernels.cutting import count_dealt, deal, lay_out, mirrors_of, rows_of
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
-from talka.graph.partitions.partition import Numbers, Offsets, Part
+from talka.graph.partitions.partition import Numbers, Offsets, Partition
 from talka.machine import num_cores
 
 Owners = NDArray[np.uint16]
@@ -53,7 +53,7 @@ class CutReport:
 
 
 class Partitioned(NamedTuple):
-    parts: tuple[Part, ...]
+    partitions: tuple[Partition, ...]
     owners: Owners
     """The partition in which each vertex lives."""
     report: CutReport
@@ -117,14 +117,20 @@ def cut(
     )
     cutting = _Cutting(out, into, owners, counts, cut_vertices=way.cut_vertices)
     threads = np.linspace(0, num_partitions, (num_threads or num_cores()) + 1).astype(np.int64)
-    rows = [part for parts in over_ranges(cutting.lay_out, threads) for part in parts]
-    parts = tuple(cutting.with_routes(rows))
-    return Partitioned(parts, owners, _report(parts, out.num_rows, counts, int(num_apart)))
+    rows = [
+        partition
+        for partitions in over_ranges(cutting.lay_out, threads)
+        for partition in partitions
+    ]
+    partitions = tuple(cutting.with_routes(rows))
+    return Partitioned(
+        partitions, owners, _report(partitions, out.num_rows, counts, int(num_apart))
+    )
 
 
 def _whole(out: Csr, into: Csr) -> Partitioned:
     nobody, nowhere = np.empty(0, np.uint32), np.zeros(2, np.int64)
-    part = Part(
+    partition = Partition(
         index=0,
         num_partitions=1,
         own=np.arange(out.num_rows, dtype=np.uint32),
@@ -143,7 +149,7 @@ def _whole(out: Csr, into: Csr) -> Partitioned:
     )
     owners = np.zeros(out.num_rows, np.uint16)
     return Partitioned(
-        (part,), owners, _report((part,), out.num_rows, np.array([out.num_entries]), 0)
+        (partition,), owners, _report((partition,), out.num_rows, np.array([out.num_entries]), 0)
     )
 
 
@@ -234,13 +240,13 @@ class _Cutting:
         counts = np.bincount(self._owners[mirrors], minlength=self._num_partitions)
         return np.concatenate([[0], np.cumsum(counts)])
 
-    def with_routes(self, rows: list[_Rows]) -> list[Part]:
+    def with_routes(self, rows: list[_Rows]) -> list[Partition]:
         """Tell each partition which of its own vertices the others keep."""
-        parts = []
+        partitions = []
         for index, (own, each) in enumerate(zip(self._own, rows, strict=True)):
             sent = [other.source_mirrors[_of(other.source_mirror_offsets, index)] for other in rows]
             got = [other.target_mirrors[_of(other.target_mirror_offsets, index)] for other in rows]
-            part = Part(
+            partition = Partition(
                 index=index,
                 num_partitions=self._num_partitions,
                 own=own,
@@ -252,8 +258,8 @@ class _Cutting:
                 receive_place_offsets=np.cumsum([0, *map(len, got)]),
                 **each._asdict(),
             )
-            parts.append(part)
-        return parts
+            partitions.append(partition)
+        return partitions
 
 
 def _of(offsets: Offsets, index: int) -> slice:
@@ -261,19 +267,24 @@ def _of(offsets: Offsets, index: int) -> slice:
 
 
 def _report(
-    parts: tuple[Part, ...], num_vertices: int, edges: NDArray[np.int64], num_apart: int
+    partitions: tuple[Partition, ...], num_vertices: int, edges: NDArray[np.int64], num_apart: int
 ) -> CutReport:
     num_copies = sum(
-        len(np.union1d(part.source_mirrors, part.target_mirrors))
-        if len(part.source_mirrors)
-        else len(part.target_mirrors)
-        for part in parts
+        len(np.union1d(partition.source_mirrors, partition.target_mirrors))
+        if len(partition.source_mirrors)
+        else len(partition.target_mirrors)
+        for partition in partitions
     )
     return CutReport(
         balance=_largest_over_mean(edges),
-        vertex_balance=_largest_over_mean(np.array([part.num_own for part in parts])),
+        vertex_balance=_largest_over_mean(
+            np.array([partition.num_own for partition in partitions])
+        ),
         cut_edges=num_apart / max(int(edges.sum()), 1),
-        num_mirrors=sum(len(part.source_mirrors) + len(part.target_mirrors) for part in parts),
+        num_mirrors=sum(
+            len(partition.source_mirrors) + len(partition.target_mirrors)
+            for partition in partitions
+        ),
         replication=1 + num_copies / max(num_vertices, 1),
     )
 

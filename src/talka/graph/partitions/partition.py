@@ -27,7 +27,7 @@ _ABSENT = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Part:
+class Partition:
     """Slots are what rows and columns count here: own vertices first, then mirrors.
 
     A row of `out` is a source slot, its columns are target slots; `into` has the same edges the
@@ -106,7 +106,7 @@ class Part:
         return blob
 
     @staticmethod
-    def from_blob(blob: NDArray[np.uint8]) -> "Part":
+    def from_blob(blob: NDArray[np.uint8]) -> "Partition":
         """The partition again, as views of the blob."""
         if len(blob) < 8 * _NUM_WORDS:
             raise PayloadError(f"has {len(blob)} bytes, fewer than the header of a partition")
@@ -119,7 +119,7 @@ class Part:
         if entries[:3] == entries[3:6]:
             into = out
         named = dict(zip(_PLAIN_ARRAYS, arrays[6:], strict=True))
-        return Part(index=words[1], num_partitions=words[2], out=out, into=into, **named)
+        return Partition(index=words[1], num_partitions=words[2], out=out, into=into, **named)
 
     def _arrays(self) -> Iterator[NDArray[Any] | None]:
         yield from self.out

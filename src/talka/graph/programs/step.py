@@ -11,7 +11,7 @@ from talka.errors import InvalidValueError, UnknownNameError
 from talka.graph.csr import Csr
 from talka.graph.kernels.gathering import GATHERS, find_sent
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_by_number, nothing_for
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mutation import Wishes
@@ -49,7 +49,7 @@ class Step:
     def __init__(
         self,
         program: VertexProgram,
-        part: Part,
+        partition: Partition,
         context: Context,
         columns: Mapping[str, NDArray[Any]],
         *,
@@ -59,12 +59,12 @@ class Step:
         combined: NDArray[Any] | None,
         got_message: Mask,
     ) -> None:
-        self._program, self._part, self._context = program, part, context
+        self._program, self._partition, self._context = program, partition, context
         self._columns = dict(columns)
         self._inbox, self._combined = inbox, combined
         self._active, self._got_message = active, got_message
         self._ids = ids
-        self.halted: Mask = np.zeros(part.num_own, np.bool_)
+        self.halted: Mask = np.zeros(partition.num_own, np.bool_)
         self.totals: dict[str, list[Any]] = {name: [] for name in program.aggregates}
         self.wishes = Wishes()
         self.num_edges_walked = 0
@@ -88,14 +88,14 @@ class Step:
         return self._context.aggregates
 
     @property
-    def part(self) -> Part:
+    def partition(self) -> Partition:
         """The partition as it lies in memory, for kernels."""
-        return self._part
+        return self._partition
 
     @cached_property
     def vertices(self) -> NDArray[np.int64]:
         """Numbers of own vertices, ascending."""
-        return self._part.own.astype(np.int64)
+        return self._partition.own.astype(np.int64)
 
     @property
     def ids(self) -> Any:
@@ -104,21 +104,21 @@ class Step:
 
     @cached_property
     def out_degrees(self) -> NDArray[np.int64]:
-        return self._part.out_degrees.astype(np.int64)
+        return self._partition.out_degrees.astype(np.int64)
 
     @cached_property
     def in_degrees(self) -> NDArray[np.int64]:
-        return self._part.in_degrees.astype(np.int64)
+        return self._partition.in_degrees.astype(np.int64)
 
     @property
     def edges(self) -> Csr:
         """Out-edges: rows are places, columns are slots; `numbers_of_slots` says who they are."""
-        return self._part.out
+        return self._partition.out
 
     @cached_property
     def numbers_of_slots(self) -> NDArray[np.int64]:
         """The vertex number of each target slot."""
-        return self._part.target_numbers.astype(np.int64)
+        return self._partition.target_numbers.astype(np.int64)
 
     @property
     def active(self) -> Mask:
@@ -186,7 +186,7 @@ class Step:
         """The message of each own vertex to all of its out-neighbours; of those `where` is true."""
         kind = np.dtype(self._program.message_type)
         said = np.ascontiguousarray(
-            np.broadcast_to(np.asarray(messages), self._part.own.shape), kind
+            np.broadcast_to(np.asarray(messages), self._partition.own.shape), kind
         )
         if self._program.combine is None or (where is not None and _is_rare(where, self.edges)):
             self._send_each(said, where)
@@ -238,7 +238,7 @@ class Step:
         return combine_by_number(self._program.combine, numbers, messages)
 
     def _send_each(self, said: NDArray[Any], where: Mask | None) -> None:
-        out, slots = self.edges, self._part.target_numbers
+        out, slots = self.edges, self._partition.target_numbers
         degrees = out.degrees()
         if where is None:
             numbers, messages = slots[out.columns], np.repeat(said, degrees)
@@ -252,7 +252,7 @@ class Step:
 
     def _gather(self, said: NDArray[Any], where: Mask | None) -> None:
         assert self._program.combine is not None
-        into = self._part.into
+        into = self._partition.into
         combined = np.empty(into.num_rows, said.dtype)
         cuts = balanced_cuts(into.offsets, self.num_threads)
         kernel = GATHERS[self._program.combine]
@@ -271,7 +271,7 @@ class Step:
         if self._along is None:
             self._along = Along(combined, is_sent)
         else:
-            self._sent.append((self._part.target_numbers[is_sent], combined[is_sent]))
+            self._sent.append((self._partition.target_numbers[is_sent], combined[is_sent]))
 
 
 def _is_rare(where: Mask, edges: Csr) -> bool:

@@ -124,7 +124,10 @@ class Checkpoints:
 
 def _write(path: Path, identity: str, saved: Saved) -> None:
     blobs: list[Any] = []
-    tree = [[[_entry(value, blobs) for value in task] for task in part] for part in saved.outputs]
+    tree = [
+        [[_entry(value, blobs) for value in task] for task in partition]
+        for partition in saved.outputs
+    ]
     graph = [_entry(value, blobs) for value in saved.graph]
     header = msgpack.packb(
         {"identity": identity, "superstep": saved.superstep, "outputs": tree, "graph": graph}
@@ -173,8 +176,11 @@ def _opened(path: Path, identity: str, data: memoryview, start: int, size: int) 
         raise PayloadError(f"was written in superstep {superstep!r}")
     blobs = _Blobs(data, start + size)
     try:
-        parts = header["outputs"]
-        outputs = [[[blobs.next(*entry) for entry in task] for task in part] for part in parts]
+        partitions = header["outputs"]
+        outputs = [
+            [[blobs.next(*entry) for entry in task] for task in partition]
+            for partition in partitions
+        ]
         graph = [blobs.next(*entry) for entry in header["graph"]]
     except TypeError as error:
         raise PayloadError("has a header that is not a list of values") from error

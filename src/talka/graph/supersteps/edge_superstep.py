@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from talka.graph.csr import Csr
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.programs.compiler import kernels
 from talka.graph.programs.template import BLOCK
 from talka.graph.supersteps.mail import Some, mail_of_all, mail_of_some, opened, record_of
@@ -62,14 +62,14 @@ class EdgeSuperstep:
     """An edge program on one partition."""
 
     def __init__(
-        self, plan: EdgePlan, part: Part, arrays: Sequence[NDArray[Any]], context: Context
+        self, plan: EdgePlan, partition: Partition, arrays: Sequence[NDArray[Any]], context: Context
     ) -> None:
         """`arrays` have an entry for each source slot: numbers, degrees, attributes."""
-        self.plan, self.part, self.context = plan, part, context
+        self.plan, self.partition, self.context = plan, partition, context
         self.kernels = kernels(plan.text)
         self.message_type = np.dtype(plan.message_type)
         self.nothing = self.message_type.type(plan.nothing)
-        self.num_own = len(part.own)
+        self.num_own = len(partition.own)
         self.report = Report()
         self._env: list[Any] = [
             *arrays[:3],
@@ -98,8 +98,10 @@ class EdgeSuperstep:
         arrived = [opened(mail) for mail in mails]
         some = [(q, mail) for q, mail in enumerate(arrived) if isinstance(mail, Some)]
         if self.plan.has_frontier and all(isinstance(m, Some) or len(m) == 0 for m in arrived):
-            own = self.part.index
-            routes = [(None if q == own else self.part.route_from(q), mail) for q, mail in some]
+            own = self.partition.index
+            routes = [
+                (None if q == own else self.partition.route_from(q), mail) for q, mail in some
+            ]
             return self._update_some(values, routes, env)
         return self._update_all(values, self._combined(arrived), env)
 
@@ -115,7 +117,7 @@ class EdgeSuperstep:
 
         What others shall hear is combined over all rounds.
         """
-        remote = np.full(len(self.part.target_mirrors), self.nothing, self.message_type)
+        remote = np.full(len(self.partition.target_mirrors), self.nothing, self.message_type)
         everywhere = np.arange(len(remote), dtype=np.uint32)
         own: Some | NDArray[Any]
         while True:
@@ -139,12 +141,12 @@ class EdgeSuperstep:
 
     def spread(self, state: State) -> list[NDArray[Any]]:
         """Values of those who speak, for partitions that hold edges of theirs (vertex cuts)."""
-        part, mails = self.part, []
+        partition, mails = self.partition, []
         flags = np.zeros(self.num_own, np.bool_)
         if state.frontier is not None:
             flags[state.frontier] = True
-        for start, stop in pairwise(part.send_place_offsets):
-            places = part.send_places[start:stop]
+        for start, stop in pairwise(partition.send_place_offsets):
+            places = partition.send_places[start:stop]
             mail = state.values[places]
             if state.frontier is not None:
                 speak = np.flatnonzero(flags[places]).astype(np.uint32)
@@ -155,11 +157,11 @@ class EdgeSuperstep:
 
     def gather(self, state: State, mails: Sequence[NDArray[Any]]) -> State:
         """Own values and those that others spread, as source slots."""
-        part = self.part
-        values = np.empty(self.num_own + len(part.source_mirrors), state.values.dtype)
+        partition = self.partition
+        values = np.empty(self.num_own + len(partition.source_mirrors), state.values.dtype)
         values[: self.num_own] = state.values
         frontiers = [] if state.frontier is None else [state.frontier]
-        for start, mail in zip(part.source_mirror_offsets[:-1], mails, strict=True):
+        for start, mail in zip(partition.source_mirror_offsets[:-1], mails, strict=True):
             first = self.num_own + int(start)
             if mail.dtype.names is None:
                 values[first : first + len(mail)] = mail
@@ -179,8 +181,8 @@ class EdgeSuperstep:
 
     def _combined(self, arrived: Sequence[Some | NDArray[Any]]) -> NDArray[Any]:
         """One message for each own vertex."""
-        own = arrived[self.part.index]
-        others = [(q, mail) for q, mail in enumerate(arrived) if q != self.part.index]
+        own = arrived[self.partition.index]
+        others = [(q, mail) for q, mail in enumerate(arrived) if q != self.partition.index]
         if isinstance(own, np.ndarray) and len(own) == self.num_own:
             if all(_is_empty(mail) for _, mail in others):
                 return own
@@ -190,7 +192,7 @@ class EdgeSuperstep:
             if isinstance(own, Some):
                 combined[own.places] = own.messages
         for q, mail in others:
-            places = self.part.route_from(q)
+            places = self.partition.route_from(q)
             if isinstance(mail, Some):
                 self.kernels.merge_all(places[mail.places], mail.messages, combined)
             elif len(mail):
@@ -232,7 +234,7 @@ class EdgeSuperstep:
         degrees = self._env[1]
         if frontier is None:
             self.report.num_active = self.num_own
-            self.report.active_edges = self.part.out.num_entries
+            self.report.active_edges = self.partition.out.num_entries
         else:
             self.report.num_active = len(frontier)
             self.report.active_edges = int(degrees[frontier].sum(dtype=np.int64))
@@ -259,7 +261,7 @@ class EdgeSuperstep:
         """From counts alone: a superstep that is run again must go the same way."""
         if state.frontier is None:
             return False
-        into = self.part.into
+        into = self.partition.into
         num_edges = self._edges_here(state.frontier)
         if PUSH_COST * num_edges < into.num_rows:
             return True  # to pull is to look at every row; with no edges, nobody hears anything
@@ -274,14 +276,14 @@ class EdgeSuperstep:
 
     def _edges_here(self, frontier: NDArray[np.uint32]) -> int:
         """Edges of those who speak that lie in this partition: all, but under a vertex cut."""
-        if len(self.part.source_mirrors) == 0 and len(self.part.send_places) == 0:
+        if len(self.partition.source_mirrors) == 0 and len(self.partition.send_places) == 0:
             return self.report.active_edges
-        offsets = self.part.out.offsets
+        offsets = self.partition.out.offsets
         return int((offsets[frontier + 1] - offsets[frontier]).sum(dtype=np.int64))
 
     def _push(self, values: NDArray[Any], frontier: NDArray[np.uint32]) -> Some:
-        out = self.part.out
-        with scratch(self.part.into.num_rows, self.message_type, self.nothing) as kept:
+        out = self.partition.out
+        with scratch(self.partition.into.num_rows, self.message_type, self.nothing) as kept:
             num_touched = self.kernels.push(
                 frontier, out.offsets, out.columns, self._weights(out), values,
                 kept.combined, kept.seen, kept.touched, *self._env,
@@ -295,12 +297,12 @@ class EdgeSuperstep:
         return Some(places, messages) if said.all() else Some(places[said], messages[said])
 
     def _pull(self, state: State) -> NDArray[Any]:
-        into = self.part.into
+        into = self.partition.into
         flags, contributions = _ALL, np.empty(0, self.message_type)
         if not self.plan.is_weighted:
             contributions = self._contributions(state)
         elif state.frontier is not None:
-            flags = np.zeros(self.part.out.num_rows, np.uint8)
+            flags = np.zeros(self.partition.out.num_rows, np.uint8)
             flags[state.frontier] = 1
         combined = np.empty(into.num_rows, self.message_type)
         over_ranges(
@@ -314,7 +316,7 @@ class EdgeSuperstep:
 
     def _contributions(self, state: State) -> NDArray[Any]:
         """What each source slot says, once for all of its edges; `nothing` for those who do not."""
-        num_slots = self.part.out.num_rows
+        num_slots = self.partition.out.num_rows
         if state.frontier is None:
             said = np.empty(num_slots, self.message_type)
             over_ranges(
@@ -331,14 +333,14 @@ class EdgeSuperstep:
     # Routes.
 
     def _cut_some(self, rows: Some) -> Iterator[NDArray[Any]]:
-        edges = [0, *(self.num_own + self.part.target_mirror_offsets)]
+        edges = [0, *(self.num_own + self.partition.target_mirror_offsets)]
         cuts = np.searchsorted(rows.places, edges)
         for (low, high), (start, stop) in zip(pairwise(edges), pairwise(cuts), strict=True):
             places = rows.places[start:stop] - np.uint32(low)
             yield mail_of_some(Some(places, rows.messages[start:stop]), high - low, self.nothing)
 
     def _cut_all(self, remote: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        for start, stop in pairwise(self.part.target_mirror_offsets):
+        for start, stop in pairwise(self.partition.target_mirror_offsets):
             yield mail_of_all(remote[start:stop], self.nothing)
 
     def _post(self, mails: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -346,7 +348,7 @@ class EdgeSuperstep:
         own, *others = mails
         for mail in others:
             self._count(mail)
-        others[self.part.index] = own
+        others[self.partition.index] = own
         self.report.is_quiet = all(len(mail) == 0 for mail in others)
         return others
 

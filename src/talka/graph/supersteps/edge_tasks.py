@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed
 from talka.graph.programs.compiler import kernel_text
 from talka.graph.programs.edge_program import EdgeProgram
@@ -36,14 +36,14 @@ class EdgeStepper:
     def __init__(
         self,
         plan: EdgePlan,
-        parts: Sequence[Part],
+        partitions: Sequence[Partition],
         placed: Sequence[Placed],
         *,
         is_vertex_cut: bool,
     ) -> None:
         self.num_partitions = len(placed)
         self._plan, self._placed, self._is_vertex_cut = plan, placed, is_vertex_cut
-        self._parts = parts
+        self._partitions = partitions
 
     def begin(self, engine: Engine, index: int, context: Context) -> Turn:
         return self._submit(engine, index, context, ())
@@ -67,21 +67,21 @@ class EdgeStepper:
 
     def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
         check_count("partitions", saved, self.num_partitions)
-        for part, tasks in zip(self._parts, saved, strict=True):
+        for partition, tasks in zip(self._partitions, saved, strict=True):
             check_count("tasks", tasks, 2 if self._is_vertex_cut else 1)
             check_count("outputs", tasks[0], 3 + self.num_partitions)
             report, values, frontier, *mails = tasks[0]
             check_report(report, self._plan.aggregates)
-            check_array("values", values, self._plan.value_type, part.num_own)
+            check_array("values", values, self._plan.value_type, partition.num_own)
             check_array("vertices that send", frontier, np.uint32)
-            check_below("vertices that send", frontier, part.num_own)
+            check_below("vertices that send", frontier, partition.num_own)
             if self._is_vertex_cut:  # the first half was used already
                 check_count("outputs", tasks[1], 1 + self.num_partitions)
                 report, *mails = tasks[1]
                 check_report(report, {})
             kind = np.dtype(self._plan.message_type)
-            for receiver, mail in zip(self._parts, mails, strict=True):
-                check_edge_mail(mail, kind, receiver, part.index)
+            for receiver, mail in zip(self._partitions, mails, strict=True):
+                check_edge_mail(mail, kind, receiver, partition.index)
 
     def changed_graph(self) -> list[Any]:
         return []  # edge programs change no graph
@@ -95,7 +95,7 @@ class EdgeStepper:
         arrived = [turn.mails[index] for turn in turns]
         place = self._placed[index]
         sent = engine.submit(
-            send, self._plan, context, place.part, len(place.arrays), *place.arrays,
+            send, self._plan, context, place.partition, len(place.arrays), *place.arrays,
             *turns[index].state, *arrived,
             num_outputs=1 + self.num_partitions, near=place.near, name="send",
             python=place.python,
@@ -106,7 +106,7 @@ class EdgeStepper:
         place = self._placed[index]
         refs = engine.submit(
             update_and_spread if self._is_vertex_cut else superstep,
-            self._plan, context, place.part, len(place.arrays), *place.arrays, *given,
+            self._plan, context, place.partition, len(place.arrays), *place.arrays, *given,
             num_outputs=3 + self.num_partitions, near=place.near, name="superstep",
             python=place.python,
         )  # fmt: skip
@@ -134,10 +134,10 @@ def plan_of(program: EdgeProgram, *, offset_type: str, compiled: bool, alone: bo
 
 
 def superstep(
-    plan: EdgePlan, context: Context, part: Any, num_arrays: int, *inputs: Any
+    plan: EdgePlan, context: Context, partition: Any, num_arrays: int, *inputs: Any
 ) -> list[Any]:
     """A whole superstep: outputs are the report, values, who spoke, and mails."""
-    step, given = _open(plan, context, part, num_arrays, inputs)
+    step, given = _open(plan, context, partition, num_arrays, inputs)
     state = step.receive(given[0], given[1:]) if given else step.begin()
     if context.is_last:
         mails = _no_mails(step)
@@ -149,18 +149,20 @@ def superstep(
 
 
 def update_and_spread(
-    plan: EdgePlan, context: Context, part: Any, num_arrays: int, *inputs: Any
+    plan: EdgePlan, context: Context, partition: Any, num_arrays: int, *inputs: Any
 ) -> list[Any]:
     """The first half under a vertex cut."""
-    step, given = _open(plan, context, part, num_arrays, inputs)
+    step, given = _open(plan, context, partition, num_arrays, inputs)
     state = step.receive(given[0], given[1:]) if given else step.begin()
     mails = _no_mails(step) if context.is_last else step.spread(state)
     return [step.report.as_plain(), *_as_outputs(state), *mails]
 
 
-def send(plan: EdgePlan, context: Context, part: Any, num_arrays: int, *inputs: Any) -> list[Any]:
+def send(
+    plan: EdgePlan, context: Context, partition: Any, num_arrays: int, *inputs: Any
+) -> list[Any]:
     """The second half under a vertex cut."""
-    step, (values, frontier, *arrived) = _open(plan, context, part, num_arrays, inputs)
+    step, (values, frontier, *arrived) = _open(plan, context, partition, num_arrays, inputs)
     if context.is_last:
         return [step.report.as_plain(), *_no_mails(step)]
     state = State(values, frontier if plan.has_frontier else None)
@@ -169,10 +171,10 @@ def send(plan: EdgePlan, context: Context, part: Any, num_arrays: int, *inputs: 
 
 
 def _open(
-    plan: EdgePlan, context: Context, part: Any, num_arrays: int, inputs: Sequence[Any]
+    plan: EdgePlan, context: Context, partition: Any, num_arrays: int, inputs: Sequence[Any]
 ) -> tuple[EdgeSuperstep, Sequence[Any]]:
-    part = part if isinstance(part, Part) else Part.from_blob(part)
-    step = EdgeSuperstep(plan, part, inputs[:num_arrays], context)
+    partition = partition if isinstance(partition, Partition) else Partition.from_blob(partition)
+    step = EdgeSuperstep(plan, partition, inputs[:num_arrays], context)
     return step, inputs[num_arrays:]
 
 
@@ -181,7 +183,7 @@ def _as_outputs(state: State) -> list[NDArray[Any]]:
 
 
 def _no_mails(step: EdgeSuperstep) -> list[NDArray[Any]]:
-    return [np.empty(0, step.message_type) for _ in range(step.part.num_partitions)]
+    return [np.empty(0, step.message_type) for _ in range(step.partition.num_partitions)]
 
 
 def _scalar(value: float) -> float:

@@ -8,7 +8,7 @@
 In an edge program a message that equals `nothing` is no message in any form. In a general program it
 is one, unless it is an optional message.
 
-Both ends know the route (`Part`), so no vertex is ever named. The shorter form is taken, from
+Both ends know the route (`Partition`), so no vertex is ever named. The shorter form is taken, from
 counts alone: the same messages always take the same bytes.
 """
 

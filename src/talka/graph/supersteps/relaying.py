@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from talka.graph.partitions.cutting import Partitioned
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_by_number, nothing_for
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mail import sent_in
@@ -36,7 +36,7 @@ def relaid(
     program: VertexProgram,
     saved: Sequence[Sequence[Any]],
     move: Move,
-    parts: Sequence[Part],
+    partitions: Sequence[Partition],
     cut: Partitioned,
 ) -> list[list[Any]]:
     """Outputs of the last superstep as if it had run on the new partitions.
@@ -48,19 +48,19 @@ def relaid(
     moved_to = _new_numbers(move)
     columns = [np.zeros(after.num_vertices, kind) for kind in program.columns.values()]
     halted = np.zeros(after.num_vertices, np.bool_)
-    for part, outputs in zip(parts, saved, strict=True):
-        to = moved_to[part.own]
+    for partition, outputs in zip(partitions, saved, strict=True):
+        to = moved_to[partition.own]
         stays = to != _GONE
         for column, values in zip([*columns, halted], outputs[1 : num_columns + 2], strict=True):
             column[to[stays]] = values[stays]
-    numbers, messages = _under_way(program, saved, parts, moved_to)
+    numbers, messages = _under_way(program, saved, partitions, moved_to)
     wishes = [saved[0][-1].slice(0, 0)]
     relaid = []
-    for index, part in enumerate(cut.parts):
+    for index, partition in enumerate(cut.partitions):
         mine = cut.owners[numbers] == index
         records = _records(numbers[mine], messages[mine])
-        mails = [records if q == index else records[:0] for q in range(len(parts))]
-        own = [column[part.own] for column in (*columns, halted)]
+        mails = [records if q == index else records[:0] for q in range(len(partitions))]
+        own = [column[partition.own] for column in (*columns, halted)]
         report = Report(**saved[index][0])
         report.is_quiet = bool(own[-1].all()) and len(records) == 0
         report.num_active = int((~own[-1]).sum())
@@ -82,18 +82,18 @@ def _new_numbers(move: Move) -> NDArray[np.int64]:
 def _under_way(
     program: VertexProgram,
     saved: Sequence[Sequence[Any]],
-    parts: Sequence[Part],
+    partitions: Sequence[Partition],
     moved_to: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """All messages by new number, in the order of receivers and senders."""
     first = 2 + len(program.columns)
     numbers, messages = [], []
-    for part in parts:
+    for partition in partitions:
         for q, outputs in enumerate(saved):
-            mail = outputs[first + part.index]
+            mail = outputs[first + partition.index]
             if len(mail) == 0:
                 continue
-            to, said = _addressed(program, part, q, mail)
+            to, said = _addressed(program, partition, q, mail)
             numbers.append(to)
             messages.append(said)
     moved = moved_to[np.concatenate(numbers or [np.empty(0, np.uint32)])]
@@ -106,14 +106,14 @@ def _under_way(
 
 
 def _addressed(
-    program: VertexProgram, part: Part, q: int, mail: NDArray[Any]
+    program: VertexProgram, partition: Partition, q: int, mail: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Old numbers of those whom this mail of partition q is for, and what each gets."""
     names = mail.dtype.names
     if names is not None and names[0] == "number":
         return mail["number"], mail["message"]
     places, messages = sent_in(mail, nothing_for(program.combine, np.dtype(program.message_type)))
-    return part.own[part.route_from(q)[places]], messages
+    return partition.own[partition.route_from(q)[places]], messages
 
 
 def _records(numbers: NDArray[np.uint32], messages: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from talka.errors import PayloadError
 from talka.graph.kernels.ordering import present
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.supersteps.mail import OPTIONAL, record_of
 from talka.graph.supersteps.protocol import Report
 
@@ -80,9 +80,9 @@ def check_indices(
             check_below(f"messages of {name!r}", numbers, limits[limit])
 
 
-def check_edge_mail(mail: Any, kind: np.dtype[Any], part: Part, sender: int) -> None:
-    """Mail of an edge program for `part`: nothing, all places of its route, or some of them."""
-    num_places = len(part.route_from(sender))
+def check_edge_mail(mail: Any, kind: np.dtype[Any], partition: Partition, sender: int) -> None:
+    """Mail of an edge program for `partition`: nothing, all places of its route, or some of them."""
+    num_places = len(partition.route_from(sender))
     if isinstance(mail, np.ndarray) and mail.dtype.names is not None:
         _check_records(mail, record_of(kind), num_places)
     else:
@@ -91,13 +91,13 @@ def check_edge_mail(mail: Any, kind: np.dtype[Any], part: Part, sender: int) -> 
             raise PayloadError(f"holds {len(mail)} messages for {num_places} places")
 
 
-def check_vertex_mail(mail: Any, kind: np.dtype[Any], part: Part, sender: int) -> Any:
-    """Return the messages of the mail of a general program for `part`."""
-    num_places = len(part.route_from(sender))
+def check_vertex_mail(mail: Any, kind: np.dtype[Any], partition: Partition, sender: int) -> Any:
+    """Return the messages of the mail of a general program for `partition`."""
+    num_places = len(partition.route_from(sender))
     names = mail.dtype.names if isinstance(mail, np.ndarray) else None
     if names == ("number", "message"):
         check_array("messages", mail, [("number", np.uint32), ("message", kind)])
-        if not present(part.own, mail["number"])[1].all():
+        if not present(partition.own, mail["number"])[1].all():
             raise PayloadError("holds messages to vertices of another partition")
         return mail["message"]
     if names == ("place", "message"):

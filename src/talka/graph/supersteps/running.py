@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from talka.engine import Embedded, Engine
 from talka.errors import InvalidValueError
 from talka.events import Stream, SuperstepDone
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import by_slots, place, release
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.identity import identity, parts_of_edge_program, parts_of_vertex_program
@@ -113,20 +113,22 @@ def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions)
             alone=program.asynchronous_ok and options.num_partitions > 1 and how != "vertex_cut",
         )
     with events.phase("graph/cut"):
-        parts = graph.cut(options.num_partitions, how).parts
+        partitions = graph.cut(options.num_partitions, how).partitions
     attributes = [np.ascontiguousarray(array) for array in program.attributes.values()]
-    arrays = [*_degrees(graph, parts), *attributes]
+    arrays = [*_degrees(graph, partitions), *attributes]
     limit = _max_supersteps(program, options)
     rules = Rules(program.num_supersteps, limit, program.until, plan.aggregates)
     with _engine(options, events) as engine:
-        placed = place(engine, parts, by_slots(parts, arrays), python=not options.compiled)
-        stepper = EdgeStepper(plan, parts, placed, is_vertex_cut=how == "vertex_cut")
+        placed = place(
+            engine, partitions, by_slots(partitions, arrays), python=not options.compiled
+        )
+        stepper = EdgeStepper(plan, partitions, placed, is_vertex_cut=how == "vertex_cut")
         said = partial(parts_of_edge_program, program, plan)
         ended = _supersteps(graph, engine, stepper, rules, options, events, said).run()
         release(engine, placed)
     values = np.empty(graph.num_vertices, plan.value_type)
-    for part, (own, _) in zip(parts, ended.states, strict=True):
-        values[part.own] = own
+    for partition, (own, _) in zip(partitions, ended.states, strict=True):
+        values[partition.own] = own
     return Outcome(graph, {"value": values}, ended.aggregates, ended.history)
 
 
@@ -152,9 +154,9 @@ def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOpti
         stepper.close()
     after = stepper.graph
     columns = {name: np.empty(after.num_vertices, kind) for name, kind in program.columns.items()}
-    for part, (*own, _) in zip(stepper.cut.parts, ended.states, strict=True):
+    for partition, (*own, _) in zip(stepper.cut.partitions, ended.states, strict=True):
         for column, values in zip(columns.values(), own, strict=True):
-            column[part.own] = values
+            column[partition.own] = values
     return Outcome(after, columns, ended.aggregates, ended.history)
 
 
@@ -202,10 +204,10 @@ def _engine(options: RunOptions, events: Stream) -> Iterator[Engine]:
         yield engine
 
 
-def _degrees(graph: "Graph", parts: Sequence[Part]) -> list[NDArray[np.uint32]]:
+def _degrees(graph: "Graph", partitions: Sequence[Partition]) -> list[NDArray[np.uint32]]:
     """Out and in, by vertex number."""
-    if len(parts) == 1:
-        return [parts[0].out_degrees, parts[0].in_degrees]
+    if len(partitions) == 1:
+        return [partitions[0].out_degrees, partitions[0].in_degrees]
     return [side.degrees().astype(np.uint32) for side in (graph.out, graph.into)]
 
 

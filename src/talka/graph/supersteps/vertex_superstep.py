@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.kernels.ordering import order_by
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_at, combine_by_number, nothing_for
 from talka.graph.programs.step import Inbox, Step
 from talka.graph.programs.vertex_program import VertexProgram
@@ -20,9 +20,13 @@ class VertexSuperstep:
     """A general program on one partition: deliver, compute, collect."""
 
     def __init__(
-        self, program: VertexProgram, part: Part, owners: NDArray[np.uint16], context: Context
+        self,
+        program: VertexProgram,
+        partition: Partition,
+        owners: NDArray[np.uint16],
+        context: Context,
     ) -> None:
-        self.program, self.part, self.context = program, part, context
+        self.program, self.partition, self.context = program, partition, context
         self._owners = owners
         self._kind = np.dtype(program.message_type)
         self._nothing = nothing_for(program.combine, self._kind) if program.combine else None
@@ -38,7 +42,7 @@ class VertexSuperstep:
         """What `compute` left, and mail for every partition."""
         inbox, combined, got_message = self._delivered(mails)
         step = Step(
-            self.program, self.part, self.context, columns,
+            self.program, self.partition, self.context, columns,
             ids=ids, active=~halted | got_message, inbox=inbox, combined=combined,
             got_message=got_message,
         )  # fmt: skip
@@ -65,7 +69,7 @@ class VertexSuperstep:
         if self.program.combine is None:
             inbox = self._inbox(mails)
             return inbox, None, np.diff(inbox.offsets) > 0
-        index, num_own = self.part.index, self.part.num_own
+        index, num_own = self.partition.index, self.partition.num_own
         own, others = mails[index], [(q, mail) for q, mail in enumerate(mails) if len(mail)]
         names = own.dtype.names
         if len(own) == num_own and (names is None or names[0] == OPTIONAL):
@@ -84,7 +88,7 @@ class VertexSuperstep:
 
     def _inbox(self, mails: Sequence[NDArray[Any]]) -> Inbox:
         addressed = [self._addressed(q, mail) for q, mail in enumerate(mails) if len(mail)]
-        num_own = self.part.num_own
+        num_own = self.partition.num_own
         if not addressed:
             return Inbox(np.zeros(num_own + 1, np.int64), np.empty(0, self._kind))
         places = np.concatenate([places for places, _ in addressed])
@@ -95,9 +99,9 @@ class VertexSuperstep:
     def _addressed(self, q: int, mail: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Places of own vertices, and what each gets."""
         if mail.dtype.names is not None and mail.dtype.names[0] == "number":
-            return self.part.places_of(mail["number"]), mail["message"]
+            return self.partition.places_of(mail["number"]), mail["message"]
         places, messages = sent_in(mail, self._nothing)
-        return self.part.route_from(q)[places], messages
+        return self.partition.route_from(q)[places], messages
 
     # What is said.
 
@@ -107,25 +111,25 @@ class VertexSuperstep:
         if along is None:
             return self._posted(numbers, messages)
         assert self.program.combine is not None
-        part, combined, is_sent = self.part, along.combined, along.is_sent
-        own, remote = np.split(combined, [part.num_own])
-        own_is_sent, remote_is_sent = np.split(is_sent, [part.num_own])
+        partition, combined, is_sent = self.partition, along.combined, along.is_sent
+        own, remote = np.split(combined, [partition.num_own])
+        own_is_sent, remote_is_sent = np.split(is_sent, [partition.num_own])
         if len(numbers):  # some of both: all that leaves goes by number
-            is_own = self._owners_of(numbers) == part.index
-            at_home = part.places_of(numbers[is_own])
+            is_own = self._owners_of(numbers) == partition.index
+            at_home = partition.places_of(numbers[is_own])
             combine_at(self.program.combine, own, at_home, messages[is_own])
             own_is_sent[at_home] = True
-            numbers = np.concatenate([part.target_mirrors[remote_is_sent], numbers[~is_own]])
+            numbers = np.concatenate([partition.target_mirrors[remote_is_sent], numbers[~is_own]])
             messages = np.concatenate([remote[remote_is_sent], messages[~is_own]])
             mails = self._posted(*combine_by_number(self.program.combine, numbers, messages))
         else:
             mails = [
                 mail_of_sent(remote[start:stop], remote_is_sent[start:stop], self._nothing)
-                for start, stop in pairwise(part.target_mirror_offsets)
+                for start, stop in pairwise(partition.target_mirror_offsets)
             ]
             for mail in mails:
                 self._count(mail)
-        mails[part.index] = mail_of_sent(own, own_is_sent, self._nothing, is_local=True)
+        mails[partition.index] = mail_of_sent(own, own_is_sent, self._nothing, is_local=True)
         return mails
 
     def _posted(self, numbers: NDArray[np.uint32], messages: NDArray[Any]) -> list[NDArray[Any]]:
@@ -133,17 +137,17 @@ class VertexSuperstep:
         kind = np.dtype([("number", np.uint32), ("message", self._kind)])
         records = np.empty(len(numbers), kind)
         records["number"], records["message"] = numbers, messages
-        if self.part.num_partitions == 1:
+        if self.partition.num_partitions == 1:
             return [records]
-        ends, order = order_by(self._owners_of(numbers), self.part.num_partitions)
+        ends, order = order_by(self._owners_of(numbers), self.partition.num_partitions)
         mails = [records.take(order[start:stop]) for start, stop in pairwise(ends)]
         for q, mail in enumerate(mails):
-            if q != self.part.index:
+            if q != self.partition.index:
                 self._count(mail)
         return mails
 
     def _owners_of(self, numbers: NDArray[np.uint32]) -> NDArray[Any]:
-        if self.part.num_partitions == 1:
+        if self.partition.num_partitions == 1:
             return np.zeros(len(numbers), np.uint16)
         return self._owners[numbers]
 
@@ -152,4 +156,4 @@ class VertexSuperstep:
         self.report.sent_bytes += mail.nbytes
 
     def _no_mails(self) -> list[NDArray[Any]]:
-        return [np.empty(0, self._kind) for _ in range(self.part.num_partitions)]
+        return [np.empty(0, self._kind) for _ in range(self.partition.num_partitions)]

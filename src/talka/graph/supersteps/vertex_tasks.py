@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
 from talka.graph.partitions.cutting import Partitioned
-from talka.graph.partitions.partition import Part
+from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed, place, release
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
@@ -54,11 +54,13 @@ class VertexStepper:
         if not any(table.num_rows for table in tables):
             return list(turns)
         saved = [engine.fetch(list(turn.tasks[0])) for turn in turns]
-        before, parts = self.graph, self.cut.parts
+        before, partitions = self.graph, self.cut.partitions
         release(engine, self._placed)
         self.graph, is_gone = mutated(before, tables)
         self.cut, self._placed = self._laid_out(self.graph)
-        moved = relaid(self._program, saved, Move(before, self.graph, is_gone), parts, self.cut)
+        moved = relaid(
+            self._program, saved, Move(before, self.graph, is_gone), partitions, self.cut
+        )
         engine.release([ref for turn in turns for ref in turn.outputs])
         return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
 
@@ -72,8 +74,8 @@ class VertexStepper:
         kind = np.dtype(program.message_type)
         check_count("partitions", saved, self.num_partitions)
         columns_of: list[dict[str, Any]] = []
-        messages_of: list[list[Any]] = [[] for _ in self.cut.parts]
-        for part, tasks in zip(self.cut.parts, saved, strict=True):
+        messages_of: list[list[Any]] = [[] for _ in self.cut.partitions]
+        for partition, tasks in zip(self.cut.partitions, saved, strict=True):
             check_count("tasks", tasks, 1)
             num_outputs = 2 + self._num_columns + self.num_partitions + num_mutations
             check_count("outputs", tasks[0], num_outputs)
@@ -81,15 +83,17 @@ class VertexStepper:
             check_report(report, program.aggregates)
             columns = dict(zip(program.columns, outputs, strict=False))
             for name, values in columns.items():
-                check_array(f"values of {name!r}", values, program.columns[name], part.num_own)
+                check_array(f"values of {name!r}", values, program.columns[name], partition.num_own)
             halted, *mails = outputs[self._num_columns :]
-            check_array("votes", halted, np.bool_, part.num_own)
-            for receiver, mail in zip(self.cut.parts, mails, strict=False):
-                messages = check_vertex_mail(mail, kind, receiver, part.index)
+            check_array("votes", halted, np.bool_, partition.num_own)
+            for receiver, mail in zip(self.cut.partitions, mails, strict=False):
+                messages = check_vertex_mail(mail, kind, receiver, partition.index)
                 messages_of[receiver.index].append(messages)
             columns_of.append(columns)
-        for part, columns, messages in zip(self.cut.parts, columns_of, messages_of, strict=True):
-            limits = {"num_own": part.num_own, "num_vertices": self.graph.num_vertices}
+        for partition, columns, messages in zip(
+            self.cut.partitions, columns_of, messages_of, strict=True
+        ):
+            limits = {"num_own": partition.num_own, "num_vertices": self.graph.num_vertices}
             check_indices(program.indices, limits, columns, messages)
 
     def changed_graph(self) -> list[Any]:
@@ -110,16 +114,16 @@ class VertexStepper:
         owners = cut.owners if self.num_partitions > 1 else cut.owners[:0]
         names = graph.ids.ascending
         arrays = []
-        for part in cut.parts:
-            own = graph.ids.ranks[part.own]
+        for partition in cut.partitions:
+            own = graph.ids.ranks[partition.own]
             arrays.append((names.take(own) if graph.ids.are_strings else names[own], owners))
-        return cut, place(self._engine, cut.parts, arrays, python=self._program.python)
+        return cut, place(self._engine, cut.partitions, arrays, python=self._program.python)
 
     def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
         place = self._placed[index]
         context = context._replace(num_vertices=self.graph.num_vertices)
         refs = engine.submit(
-            superstep, self._program, context, place.part, *place.arrays, *given,
+            superstep, self._program, context, place.partition, *place.arrays, *given,
             num_outputs=2 + self._num_columns + self.num_partitions + self._program.mutates,
             near=place.near, name="superstep", python=place.python,
         )  # fmt: skip
@@ -133,12 +137,12 @@ class VertexStepper:
 
 
 def superstep(
-    program: VertexProgram, context: Context, part: Any, ids: Any, owners: Any, *given: Any
+    program: VertexProgram, context: Context, partition: Any, ids: Any, owners: Any, *given: Any
 ) -> list[Any]:
     """Outputs are the report, columns, who halted, mails, and wishes where there may be any."""
-    part = part if isinstance(part, Part) else Part.from_blob(part)
-    columns, halted, mails = _opened(program, part, given)
-    step, sent = (run := VertexSuperstep(program, part, owners, context)).run(
+    partition = partition if isinstance(partition, Partition) else Partition.from_blob(partition)
+    columns, halted, mails = _opened(program, partition, given)
+    step, sent = (run := VertexSuperstep(program, partition, owners, context)).run(
         ids, columns, halted, mails
     )
     wishes = [step.wishes.as_table()] if program.mutates else []
@@ -146,12 +150,12 @@ def superstep(
 
 
 def _opened(
-    program: VertexProgram, part: Part, given: Sequence[Any]
+    program: VertexProgram, partition: Partition, given: Sequence[Any]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[NDArray[Any]]]:
     if given:
         num_columns = len(program.columns)
         columns = dict(zip(program.columns, given[:num_columns], strict=True))
         return columns, given[num_columns], given[num_columns + 1 :]
-    columns = {name: np.zeros(part.num_own, kind) for name, kind in program.columns.items()}
+    columns = {name: np.zeros(partition.num_own, kind) for name, kind in program.columns.items()}
     nothing = np.empty(0, program.message_type)
-    return columns, np.zeros(part.num_own, np.bool_), [nothing] * part.num_partitions
+    return columns, np.zeros(partition.num_own, np.bool_), [nothing] * partition.num_partitions

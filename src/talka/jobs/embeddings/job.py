@@ -75,14 +75,14 @@ class Embed:
                 return []
             done = {"vocabulary", "cooccurrence"}
             config = dataclasses.replace(config, epochs=num_left)
-        return [row for row in predictions(config, self.expected) if row.part not in done]
+        return [row for row in predictions(config, self.expected) if row.cost_id not in done]
 
     def run(self, events: Stream) -> dict[str, Any]:
         seconds: dict[str, float] = {}
 
         def keep(event: Event) -> None:
             if isinstance(event, Measured) and event.seconds is not None:
-                seconds[event.part] = seconds.get(event.part, 0.0) + event.seconds
+                seconds[event.cost_id] = seconds.get(event.cost_id, 0.0) + event.seconds
 
         work = self._work
         try:

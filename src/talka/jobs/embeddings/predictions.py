@@ -17,7 +17,7 @@ def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicte
     """Predict each phase; without an estimate only the reason why nothing can be predicted."""
     if expected is None:
         reason = "the corpus cannot be sampled: standard input, or no word often enough in it"
-        return [Predicted(part, None, None, reason) for part in ("cooccurrence", "train")]
+        return [Predicted(cost_id, None, None, reason) for cost_id in ("cooccurrence", "train")]
     tokens, pairs = format_count(expected.num_tokens), format_count(expected.num_pairs)
     counted = f"{tokens} words, {format_count(expected.num_words)} different ones kept"
     threads = f"{config.threads} threads"
@@ -30,14 +30,14 @@ def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicte
 
 
 def training_costs(
-    config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, part: str = "train"
+    config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, cost_id: str = "train"
 ) -> list[Predicted]:
     """Predict training on this many pairs, at the speed measured for the chosen way."""
     total = config.epochs * num_pairs
     pairs = f"{config.epochs} epochs of {format_count(num_pairs)}"
     if config.parallel == "threads":
         reason = f"{pairs} pairs at {format_count(pairs_per_s)} a second"
-        return [Predicted(part, None, total / pairs_per_s, reason)]
+        return [Predicted(cost_id, None, total / pairs_per_s, reason)]
     workers = config.workers
     products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
@@ -46,6 +46,6 @@ def training_costs(
     reason = f"{pairs} products of 4 bytes, summed over {workers} workers {num_rounds} times"
     start = f"torch loaded, {workers} workers started and connected"
     return [
-        Predicted(f"{part}/start", None, _START_WORKERS_S, start),
-        Predicted(part, sent, seconds, reason),
+        Predicted(f"{cost_id}/start", None, _START_WORKERS_S, start),
+        Predicted(cost_id, sent, seconds, reason),
     ]

@@ -22,16 +22,16 @@ def train_slices(
     config: EmbedConfig,
     work: WorkFolder,
     *,
-    part: str = "train",
+    cost_id: str = "train",
 ) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
     """Vectors and losses, trained by `config.workers` processes on the pairs saved in `work`."""
-    results = engine.gang(_main, config, work, part, time.time(), size=config.workers)
+    results = engine.gang(_main, config, work, cost_id, time.time(), size=config.workers)
     losses: dict[str, list[float]] = work.losses()
     return np.hstack(results), losses
 
 
 def _main(
-    worker: GangWorker, config: EmbedConfig, work: WorkFolder, part: str, start_s: float
+    worker: GangWorker, config: EmbedConfig, work: WorkFolder, cost_id: str, start_s: float
 ) -> NDArray[np.float32]:
     import torch
     import torch.distributed as dist
@@ -52,8 +52,10 @@ def _main(
     sample = fixed_sample(blocks, size=SAMPLE_PAIRS_OF_RANKS, seed=config.seed)
     dist.barrier()
     if worker.rank == 0:
-        worker.events.emit(Measured(f"{part}/start", None, time.time() - start_s))
-    with worker.events.phase(part, total=config.epochs * blocks.num_pairs, unit="pairs") as phase:
+        worker.events.emit(Measured(f"{cost_id}/start", None, time.time() - start_s))
+    with worker.events.phase(
+        cost_id, total=config.epochs * blocks.num_pairs, unit="pairs"
+    ) as phase:
         phase.advance(done * blocks.num_pairs)
         before = sent_bytes()
         for epoch in range(done, config.epochs):

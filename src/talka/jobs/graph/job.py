@@ -205,8 +205,10 @@ class _Seen:
             self._notes.append(event.message)
         if isinstance(event, SuperstepDone):
             self._supersteps.append(event)
-        if isinstance(event, Measured) and event.part.startswith("graph/"):
-            self._seconds[event.part] = self._seconds.get(event.part, 0.0) + (event.seconds or 0.0)
+        if isinstance(event, Measured) and event.cost_id.startswith("graph/"):
+            self._seconds[event.cost_id] = self._seconds.get(event.cost_id, 0.0) + (
+                event.seconds or 0.0
+            )
 
     def totals(self) -> dict[str, Any]:
         seconds = sum(one.seconds for one in self._supersteps)

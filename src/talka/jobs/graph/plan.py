@@ -59,7 +59,7 @@ def plan_of(graph: Graph, config: GraphConfig) -> Plan:
     cut = whole.cut(placement.num_partitions, placement.partitioning)
     rows = [graph.out] if graph.into is graph.out else [graph.out, graph.into]
     if placement.num_partitions > 1:
-        rows += [side for part in cut.parts for side in (part.out, part.into)]
+        rows += [side for partition in cut.partitions for side in (partition.out, partition.into)]
     return Plan(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,

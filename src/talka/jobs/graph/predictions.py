@@ -68,7 +68,7 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
 
 def _unknown_reading(what: str) -> list[Predicted]:
     reason = f"{what}: not known before it is read"
-    return [Predicted(part, None, None, reason) for part in ("graph/read", "graph/build")]
+    return [Predicted(cost_id, None, None, reason) for cost_id in ("graph/read", "graph/build")]
 
 
 def predict_supersteps(config: GraphConfig, plan: Plan) -> list[Predicted]:
