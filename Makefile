@@ -4,6 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 # Two test processes; tests/groups.py says which tests stay together, and in which order.
 SIDE_BY_SIDE := --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations 10
+SPELLED := src tests docs benchmarks examples tools *.md Makefile pyproject.toml
 INSTALL := $(BIN)/pip install --constraint constraints.txt --editable
 
 demo: .venv/.installed
@@ -19,6 +20,8 @@ check: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell $(SPELLED)
+	$(BIN)/python tools/plain_english.py --check
 
 bench: .venv/.installed-bench
 	$(BIN)/python -m benchmarks.engine --preset smoke
