@@ -13,7 +13,7 @@ import scipy.sparse
 from talka.errors import EdgeFileError, TalkaError
 from talka.events import Stream
 from talka.events.base import Noted
-from talka.graph.graph import Graph
+from talka.graph import Graph
 from tests.graph.building_twin import assert_same, build
 
 BANNER = "%%MatrixMarket matrix coordinate"

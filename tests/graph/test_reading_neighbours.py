@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import EdgeFileError, UnknownNameError
-from talka.graph.graph import Graph
+from talka.graph import Graph
 from tests.graph.building_twin import assert_same, build
 
 IDS = st.integers(0, 20)

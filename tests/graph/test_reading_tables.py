@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from talka.errors import EdgeFileError, GraphError, GraphTooLargeError
 from talka.events import Stream
 from talka.events.base import Noted
+from talka.graph import Graph
 from talka.graph.building import memory
-from talka.graph.graph import Graph
 from tests.graph.building_twin import assert_same, build
 
 PAIRS = [(4, 2), (2, 4), (7, 4), (4, 4)]

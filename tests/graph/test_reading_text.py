@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from talka.errors import EdgeFileError, GraphTooLargeError
 from talka.events import Stream
 from talka.events.base import Measured, PhaseAdvanced, PhaseStarted
+from talka.graph import Graph
 from talka.graph.building import memory
-from talka.graph.graph import Graph
 from talka.graph.reading import blocks, text
 from talka.units import format_bytes
 from tests.graph.building_twin import assert_same, build

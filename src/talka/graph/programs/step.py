@@ -13,7 +13,7 @@ from talka.graph.kernels.gathering import GATHERS, find_sent
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_by_number, nothing_for
-from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.programs.traits import ProgramTraits
 from talka.graph.supersteps.mutation import Wishes
 from talka.graph.supersteps.protocol import Context
 
@@ -48,7 +48,7 @@ class Step:
 
     def __init__(
         self,
-        program: VertexProgram,
+        program: ProgramTraits,
         partition: Partition,
         context: Context,
         columns: Mapping[str, NDArray[Any]],

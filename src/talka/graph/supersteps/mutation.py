@@ -8,17 +8,15 @@ is used, whichever partition asked for it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from talka.errors import InvalidValueError, PayloadError, TalkaError
-
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
-    from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.graph import AnyGraph, GraphData
+from talka.graph.programs.traits import ProgramTraits
 
 KINDS: Final = ("remove_edge", "remove_vertex", "add_vertex", "add_edge")
 
@@ -36,7 +34,7 @@ class Wishes:
         kind: str,
         sources: Any,
         targets: Any,
-        program: "VertexProgram",
+        program: ProgramTraits,
         weights: ArrayLike | None = None,
     ) -> None:
         if not program.mutates:
@@ -74,10 +72,8 @@ class Wishes:
         )
 
 
-def mutated(graph: "Graph", tables: list[Any]) -> tuple["Graph", NDArray[np.bool_]]:
+def mutated(graph: AnyGraph, tables: list[Any]) -> tuple[AnyGraph, NDArray[np.bool_]]:
     """The graph after all wishes, and which old numbers were removed (some may be back, as new)."""
-    from talka.graph.graph import Graph
-
     wishes = pa.concat_tables([table for table in tables if table.num_rows])
     kinds = wishes["kind"].to_numpy()
 
@@ -105,12 +101,14 @@ def mutated(graph: "Graph", tables: list[Any]) -> tuple["Graph", NDArray[np.bool
     all_weights = None
     if weights is not None:
         all_weights = np.concatenate([weights[keep], new_weights.to_numpy()])
-    after = Graph.from_edges(tuple(edges), all_weights, graph.directed, vertices=_joined(vertices))
+    after = type(graph).from_edges(
+        tuple(edges), all_weights, graph.directed, vertices=_joined(vertices)
+    )
     return after, is_gone
 
 
 def _added(
-    graph: "Graph",
+    graph: GraphData,
     kept: tuple[NDArray[Any], NDArray[Any]],
     sources: Any,
     targets: Any,
@@ -131,7 +129,7 @@ def _added(
     return sources.take(chosen), targets.take(chosen), weights.take(chosen)
 
 
-def as_arrow(graph: "Graph") -> list[Any]:
+def as_arrow(graph: GraphData) -> list[Any]:
     """Edges by id, and all vertices, for a checkpoint."""
     sources, targets, weights = _edges_of(graph)
     names = _names_by_number(graph)
@@ -141,16 +139,14 @@ def as_arrow(graph: "Graph") -> list[Any]:
     return [pa.table(columns), names]
 
 
-def from_arrow(saved: Sequence[Any], like: "Graph") -> "Graph":
+def from_arrow(saved: Sequence[Any], like: AnyGraph) -> AnyGraph:
     """The graph that `as_arrow` was given; `like` says whether it is directed."""
-    from talka.graph.graph import Graph
-
     edges, names = saved
     _check_graph(edges, names)
     ends = tuple(_joined([edges[name].combine_chunks()]) for name in ("source", "target"))
     weights = edges["weight"].to_numpy() if "weight" in edges.column_names else None
     try:
-        return Graph.from_edges(ends, weights, like.directed, vertices=_joined([names]))
+        return type(like).from_edges(ends, weights, like.directed, vertices=_joined([names]))
     except TalkaError as error:
         raise PayloadError(f"holds a graph that cannot be built ({error})") from error
 
@@ -169,7 +165,7 @@ def _check_graph(edges: Any, names: Any) -> None:
         raise PayloadError("holds a graph with ids that are NULL")
 
 
-def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+def _edges_of(graph: GraphData) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """Ends by number, each edge once."""
     out = graph.out
     sources = np.repeat(np.arange(out.num_rows, dtype=np.uint32), out.degrees())
@@ -181,7 +177,7 @@ def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] 
     return sources, targets, weights
 
 
-def _keys(graph: "Graph", first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+def _keys(graph: GraphData, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
     """One number for the ends of each edge; -1 where an end has no number."""
     first, second = first.astype(np.int64), second.astype(np.int64)
     if not graph.directed:
@@ -190,7 +186,7 @@ def _keys(graph: "Graph", first: NDArray[Any], second: NDArray[Any]) -> NDArray[
     return np.where(known, first * graph.num_vertices + second, -1)
 
 
-def _known(graph: "Graph", ids: Any, *, keep: bool = False) -> NDArray[np.int64]:
+def _known(graph: GraphData, ids: Any, *, keep: bool = False) -> NDArray[np.int64]:
     """Numbers of those ids that exist; with `keep`, -1 for the others."""
     ascending = graph.ids.as_arrow()
     places = pa.compute.index_in(ids.cast(ascending.type), value_set=ascending)
@@ -200,7 +196,7 @@ def _known(graph: "Graph", ids: Any, *, keep: bool = False) -> NDArray[np.int64]
     return numbers if keep else numbers[found]
 
 
-def _names_by_number(graph: "Graph") -> Any:
+def _names_by_number(graph: GraphData) -> Any:
     return graph.ids.as_arrow().take(pa.array(graph.ids.ranks))
 
 

@@ -4,12 +4,13 @@ Vertices have other numbers and other owners then; their ids are what stays.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from talka.graph.graph import GraphData
 from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_by_number, nothing_for
@@ -17,17 +18,14 @@ from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mail import sent_in
 from talka.graph.supersteps.protocol import Report
 
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
-
 _GONE = -1
 
 
 class Move(NamedTuple):
     """From one graph to the next."""
 
-    before: "Graph"
-    after: "Graph"
+    before: GraphData
+    after: GraphData
     is_gone: NDArray[np.bool_]
     """By old number: removed, and if there is one of that id now, it is another."""
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from talka.engine import Embedded, Engine
 from talka.errors import InvalidValueError
 from talka.events import Stream, SuperstepDone
+from talka.graph.graph import AnyGraph, GraphData
 from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import by_slots, place, release
 from talka.graph.programs.edge_program import EdgeProgram
@@ -25,9 +26,6 @@ from talka.graph.supersteps.loop import Supersteps
 from talka.graph.supersteps.protocol import Stepper
 from talka.graph.supersteps.vertex_tasks import VertexStepper
 from talka.machine import num_cores
-
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
 
 MAX_SUPERSTEPS: Final = 100_000
 """Of a program that nothing else is known of."""
@@ -75,10 +73,10 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Generic[AnyGraph]):
     """Values by vertex number, and what every superstep did."""
 
-    graph: "Graph"
+    graph: AnyGraph
     """Another one than was given where the program has changed it."""
     columns: dict[str, NDArray[Any]]
     aggregates: dict[str, Any]
@@ -91,15 +89,17 @@ class Outcome:
 
 
 def run_program(
-    graph: "Graph", program: EdgeProgram | VertexProgram, options: RunOptions
-) -> Outcome:
+    graph: AnyGraph, program: EdgeProgram | VertexProgram, options: RunOptions
+) -> Outcome[AnyGraph]:
     """Take supersteps until the program ends."""
     if isinstance(program, EdgeProgram):
         return _run_edge_program(graph, program, options)
     return _run_vertex_program(graph, program, options)
 
 
-def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions) -> Outcome:
+def _run_edge_program(
+    graph: AnyGraph, program: EdgeProgram, options: RunOptions
+) -> Outcome[AnyGraph]:
     _check_attributes(graph, program)
     if program.is_weighted and not graph.is_weighted and graph.num_edges:
         raise InvalidValueError("weights", None, "given: the program's `message` asks for `weight`")
@@ -132,7 +132,9 @@ def _run_edge_program(graph: "Graph", program: EdgeProgram, options: RunOptions)
     return Outcome(graph, {"value": values}, ended.aggregates, ended.history)
 
 
-def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOptions) -> Outcome:
+def _run_vertex_program(
+    graph: AnyGraph, program: VertexProgram, options: RunOptions
+) -> Outcome[AnyGraph]:
     check(program)
     how = options.partitioning if options.num_partitions > 1 else "ranges"
     if how == "vertex_cut":
@@ -161,7 +163,7 @@ def _run_vertex_program(graph: "Graph", program: VertexProgram, options: RunOpti
 
 
 def _supersteps(
-    graph: "Graph",
+    graph: GraphData,
     engine: Engine,
     stepper: Stepper,
     rules: Rules,
@@ -204,14 +206,14 @@ def _engine(options: RunOptions, events: Stream) -> Iterator[Engine]:
         yield engine
 
 
-def _degrees(graph: "Graph", partitions: Sequence[Partition]) -> list[NDArray[np.uint32]]:
+def _degrees(graph: GraphData, partitions: Sequence[Partition]) -> list[NDArray[np.uint32]]:
     """Out and in, by vertex number."""
     if len(partitions) == 1:
         return [partitions[0].out_degrees, partitions[0].in_degrees]
     return [side.degrees().astype(np.uint32) for side in (graph.out, graph.into)]
 
 
-def _check_attributes(graph: "Graph", program: EdgeProgram) -> None:
+def _check_attributes(graph: GraphData, program: EdgeProgram) -> None:
     for name, array in program.attributes.items():
         if np.shape(array) != (graph.num_vertices,):
             allowed = f"an array with an entry for each of {graph.num_vertices} vertices"

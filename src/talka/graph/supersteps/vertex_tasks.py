@@ -1,12 +1,13 @@
 """Supersteps of a general program as tasks on an engine."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
+from talka.graph.graph import AnyGraph
 from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed, place, release
@@ -23,15 +24,17 @@ from talka.graph.supersteps.restoring import (
 )
 from talka.graph.supersteps.vertex_superstep import VertexSuperstep
 
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
 
-
-class VertexStepper:
+class VertexStepper(Generic[AnyGraph]):
     """Runs a general program on partitions, and cuts the graph anew when it has changed."""
 
     def __init__(
-        self, engine: Engine, program: VertexProgram, graph: "Graph", num_partitions: int, how: str
+        self,
+        engine: Engine,
+        program: VertexProgram,
+        graph: AnyGraph,
+        num_partitions: int,
+        how: str,
     ) -> None:
         self.num_partitions = num_partitions
         self.graph = self._given = graph
@@ -109,7 +112,7 @@ class VertexStepper:
     def close(self) -> None:
         release(self._engine, self._placed)
 
-    def _laid_out(self, graph: "Graph") -> tuple[Partitioned, list[Placed]]:
+    def _laid_out(self, graph: AnyGraph) -> tuple[Partitioned, list[Placed]]:
         cut = graph.cut(self.num_partitions, self._how)
         owners = cut.owners if self.num_partitions > 1 else cut.owners[:0]
         names = graph.ids.ascending
