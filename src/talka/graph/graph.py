@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from talka.events.stream import Stream
-from talka.graph.building.build import Rules, build, freeze, union
+from talka.graph.building.build import BuildRules, build, freeze, union
 from talka.graph.csr import Csr
 from talka.graph.ids import Ids
 from talka.graph.kernels.simple import neighbours
@@ -84,7 +84,7 @@ class GraphData:
             Receives progress and measured costs of the phases `graph/read` and `graph/build`.
         """
         events = events or Stream()
-        rules = Rules(directed, drop_duplicates, drop_loops)
+        rules = BuildRules(directed, drop_duplicates, drop_loops)
         # No variable for the edges that were read, so that `build` can free them early.
         built = build(
             read_edges(edges, weights, vertices, format=format, events=events),

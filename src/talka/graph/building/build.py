@@ -28,7 +28,7 @@ _NUM_STEPS = 4
 _MOST = np.uint64(2**32 - 1)
 
 
-class Rules(NamedTuple):
+class BuildRules(NamedTuple):
     directed: bool = True
     drop_duplicates: bool = False
     drop_loops: bool = False
@@ -43,7 +43,7 @@ class Built(NamedTuple):
     """An edge without a direction counts once, though it has two entries."""
 
 
-def build(edges: Edges, rules: Rules, *, num_threads: int, events: Stream) -> Built:
+def build(edges: Edges, rules: BuildRules, *, num_threads: int, events: Stream) -> Built:
     """Rows of both directions; shown and measured as `graph/build`.
 
     Arrays are freed as soon as they are done with: edges, if the caller does not keep them, are
@@ -58,33 +58,33 @@ def build(edges: Edges, rules: Rules, *, num_threads: int, events: Stream) -> Bu
         numbered = _numbered(slots, rules)
         phase.advance()
         num_entries, is_weighted = int(numbered.incoming.offsets[-1]), weights is not None
-        room = grouping.make_room(num_entries, is_weighted=is_weighted)
+        buffer = grouping.make_buffer(num_entries, is_weighted=is_weighted)
         grouping.share_edges(
             slots,
             weights,
             numbered.rows,
             numbered.incoming,
-            room,
+            buffer,
             drop_loops=rules.drop_loops,
             num_threads=num_threads,
         )
         del slots, weights
         columns = grouping.make_columns(num_entries, is_weighted=is_weighted)
-        by_target = grouping.settled(numbered.incoming, room, columns, num_threads)
+        by_target = grouping.sort_into_rows(numbered.incoming, buffer, columns, num_threads)
         phase.advance()
-        grouping.share_rows(by_target, numbered.outgoing, room, num_threads)
-        # The columns may be written over: all entries lie in `room` now.
-        out = grouping.settled(numbered.outgoing, room, columns, num_threads)
+        grouping.share_rows(by_target, numbered.outgoing, buffer, num_threads)
+        # The columns may be written over: all entries lie in `buffer` now.
+        out = grouping.sort_into_rows(numbered.outgoing, buffer, columns, num_threads)
         del by_target, columns
         phase.advance()
         incoming = numbered.incoming
         if rules.drop_duplicates:
             out = grouping.without_duplicates(out)
             incoming = Buckets.over(grouping.column_offsets(out))
-        grouping.share_rows(out, incoming, room, num_threads)
+        grouping.share_rows(out, incoming, buffer, num_threads)
         columns = grouping.make_columns(out.num_entries, is_weighted=is_weighted)
-        into = grouping.settled(incoming, room, columns, num_threads)
-        del room
+        into = grouping.sort_into_rows(incoming, buffer, columns, num_threads)
+        del buffer
         freeze(out)
         freeze(into)
         built = Built(out, into, numbered.ids, out.num_entries)
@@ -94,7 +94,7 @@ def build(edges: Edges, rules: Rules, *, num_threads: int, events: Stream) -> Bu
     return built
 
 
-def _without_directions(built: Built, rules: Rules, num_threads: int) -> Built:
+def _without_directions(built: Built, rules: BuildRules, num_threads: int) -> Built:
     both, num_edges = union(built.out, built.into, num_threads), built.num_edges
     if rules.drop_duplicates:  # those that went there and back are duplicates, too
         both = grouping.without_duplicates(both)
@@ -139,7 +139,7 @@ class Numbered(NamedTuple):
     incoming: Buckets
 
 
-def _numbered(slots: Slots, rules: Rules) -> Numbered:
+def _numbered(slots: Slots, rules: BuildRules) -> Numbered:
     """Count edges by slot, and number the slots that exist by them.
 
     One thread counts sources, one targets: so there is one count for each slot. Duplicates count,

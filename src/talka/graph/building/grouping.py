@@ -1,6 +1,6 @@
 """Entries to rows through buckets: the steps around the kernels of `kernels/grouping.py`.
 
-share (`share_edges` from edges, `share_rows` from rows of the other direction) -> `settled`
+share (`share_edges` from edges, `share_rows` from rows of the other direction) -> `sort_into_rows`
 """
 
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class Buckets(NamedTuple):
         return int(self.of_row[-1]) + 1 if len(self.of_row) else 1
 
 
-class Room(NamedTuple):
+class EntryBuffer(NamedTuple):
     """Memory for entries in buckets, on their way."""
 
     pairs: NDArray[np.uint64]
@@ -43,21 +43,21 @@ class Room(NamedTuple):
     weights: NDArray[np.float64] | None
 
 
-class Columns(NamedTuple):
+class EntryColumns(NamedTuple):
     """Memory for entries in rows."""
 
     columns: NDArray[np.uint32]
     weights: NDArray[np.float64] | None
 
 
-def make_room(num_entries: int, *, is_weighted: bool) -> Room:
+def make_buffer(num_entries: int, *, is_weighted: bool) -> EntryBuffer:
     weights = np.empty(num_entries, np.float64) if is_weighted else None
-    return Room(np.empty(num_entries, np.uint64), weights)
+    return EntryBuffer(np.empty(num_entries, np.uint64), weights)
 
 
-def make_columns(num_entries: int, *, is_weighted: bool) -> Columns:
+def make_columns(num_entries: int, *, is_weighted: bool) -> EntryColumns:
     weights = np.empty(num_entries, np.float64) if is_weighted else None
-    return Columns(np.empty(num_entries, np.uint32), weights)
+    return EntryColumns(np.empty(num_entries, np.uint32), weights)
 
 
 def share_edges(
@@ -65,7 +65,7 @@ def share_edges(
     weights: NDArray[np.float64] | None,
     rows: NDArray[np.uint32],
     buckets: Buckets,
-    room: Room,
+    buffer: EntryBuffer,
     *,
     drop_loops: bool,
     num_threads: int,
@@ -81,19 +81,21 @@ def share_edges(
     counts = np.zeros((num_threads, buckets.num_buckets), np.uint64)
     over_ranges(kernels.count_edges, parts, cuts, slots.ends, rules, slot_buckets, counts)
     edges = (cuts, slots.ends, rules, numbers, buckets.of_row, _starts(counts), weights)
-    over_ranges(kernels.share_edges, parts, *edges, room)
+    over_ranges(kernels.share_edges, parts, *edges, buffer)
 
 
-def share_rows(csr: Csr, buckets: Buckets, room: Room, num_threads: int) -> None:
+def share_rows(csr: Csr, buckets: Buckets, buffer: EntryBuffer, num_threads: int) -> None:
     """Put entries into the buckets of their columns."""
     cuts, parts = balanced_cuts(csr.offsets, num_threads), np.arange(num_threads + 1)
     counts = np.zeros((num_threads, buckets.num_buckets), np.uint64)
     over_ranges(kernels.count_columns, parts, cuts, csr, buckets.of_row, counts)
     rows = (cuts, csr, csr.weights, buckets.of_row, _starts(counts))
-    over_ranges(kernels.share_rows, parts, *rows, room)
+    over_ranges(kernels.share_rows, parts, *rows, buffer)
 
 
-def settled(buckets: Buckets, room: Room, columns: Columns, num_threads: int) -> Csr:
+def sort_into_rows(
+    buckets: Buckets, buffer: EntryBuffer, columns: EntryColumns, num_threads: int
+) -> Csr:
     """Rows of what lies in the buckets, written into `columns`."""
     offsets, of_row = buckets
     first_rows = [
@@ -101,7 +103,7 @@ def settled(buckets: Buckets, room: Room, columns: Columns, num_threads: int) ->
         for row in balanced_cuts(offsets, num_threads)
     ]
     starts = offsets[np.array(first_rows)].astype(np.int64)  # of whole buckets
-    over_ranges(kernels.settle, starts, room, offsets[:-1].copy(), *columns)
+    over_ranges(kernels.settle, starts, buffer, offsets[:-1].copy(), *columns)
     return Csr(offsets, *columns)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from talka.errors import EdgeFileError
 from talka.graph.reading.base import Edges
-from talka.graph.reading.sniffing import Form
+from talka.graph.reading.sniffing import LineForm
 from talka.inputs import name_of
 
 _ADVICE = (
@@ -21,7 +21,7 @@ _ADVICE = (
 )
 
 
-def without_counts(path: Path, edges: Edges, form: Form) -> Edges:
+def without_counts(path: Path, edges: Edges, form: LineForm) -> Edges:
     """Leave a first line out that says how many vertices and edges follow.
 
     It does if it matches: as many edges follow, and no id is above the number of vertices. With
@@ -57,6 +57,6 @@ def _are_below(sources: Any, targets: Any, num_vertices: int) -> bool:
     return bool(smallest >= 0 and largest < num_vertices + min(smallest, 1))
 
 
-def _note(form: Form, shown: str) -> str:
+def _note(form: LineForm, shown: str) -> str:
     line = form.counts_line + 1
     return f"line {line}, {shown!r}, has the numbers of vertices and edges and is not an edge"

@@ -29,7 +29,7 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _ROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
 
 
-class Form(NamedTuple):
+class TableForm(NamedTuple):
     delimiter: str
     num_comments: int
     """Lines before the first row."""
@@ -64,7 +64,7 @@ def _read(path: Path, delimiter: str, events: Stream) -> Edges:
     return edges
 
 
-def _sniffed(path: Path, delimiter: str) -> Form | None:
+def _sniffed(path: Path, delimiter: str) -> TableForm | None:
     """What the first two rows say; None where there is none."""
     start = next(blocks(path, lambda _: None)).decode(errors="replace")
     lines = [line for line in start.splitlines()[:1000] if line.strip()]
@@ -92,10 +92,10 @@ def _sniffed(path: Path, delimiter: str) -> Form | None:
         raise EdgeFileError(str(path), line, problem, "Give every column a name of its own.")
     row_bytes = len(delimiter.join(second)) + 1
     notes = (described(names, at),) if has_header else ()
-    return Form(delimiter, len(comments), has_header, types, row_bytes, notes)
+    return TableForm(delimiter, len(comments), has_header, types, row_bytes, notes)
 
 
-def _table(path: Path, form: Form) -> Any:
+def _table(path: Path, form: TableForm) -> Any:
     try:
         return _parsed(path, form, in_threads=True)
     except pa.ArrowInvalid:
@@ -120,7 +120,7 @@ _ADVICE = "All rows must be like the first: mend or remove the line."
 _COMMENTS = tuple(chr(byte) for byte in COMMENTS)
 
 
-def _parsed(path: Path, form: Form, *, in_threads: bool) -> Any:
+def _parsed(path: Path, form: TableForm, *, in_threads: bool) -> Any:
     with open(path, "rb") as file:
         packing = packing_of(file.read(8))
     return pyarrow.csv.read_csv(

@@ -31,7 +31,7 @@ class Integers(NamedTuple):
     """Whether one is beyond int64."""
 
 
-class Rows:
+class FieldRows:
     """The fields of a block. Row r is fields `ends[r - 1]` to `ends[r]`."""
 
     def __init__(self, text: bytes) -> None:

@@ -17,7 +17,7 @@ from talka.graph.reading.base import Edges
 from talka.graph.reading.fields import BadLine
 from talka.graph.reading.names import Places
 from talka.graph.reading.sniffing import (
-    Form,
+    LineForm,
     MatrixHeader,
     commented_out,
     data_lines,
@@ -62,7 +62,7 @@ def edges_of_matrix(path: Path, header: MatrixHeader, entries: Entries) -> Edges
     return Edges(rows, columns, weights, vertices, twice=header.sign != 0)
 
 
-def sniffed_matrix(text: bytes) -> tuple[Form, bytes]:
+def sniffed_matrix(text: bytes) -> tuple[LineForm, bytes]:
     """Read banner and size line, and make the latter a comment."""
     banner = _BANNER_LINE.match(text)
     if banner is None:
@@ -83,7 +83,7 @@ def sniffed_matrix(text: bytes) -> tuple[Form, bytes]:
     text = commented_out(text, size)
     line = next((line_of(text, one) for one in itertools.islice(data_lines(text), 1)), 0)
     at = Places(0, 1, 2 if has_values else None)
-    return Form(2 + has_values, has_strings=False, line=line, at=at, matrix=header), text
+    return LineForm(2 + has_values, has_strings=False, line=line, at=at, matrix=header), text
 
 
 def _meaning(words: list[str]) -> tuple[bool, int]:

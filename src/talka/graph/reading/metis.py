@@ -18,7 +18,7 @@ from talka.events.stream import Stream
 from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import MAX_LONG_LINE_BYTES, blocks, size_of
-from talka.graph.reading.fields import BadLine, Rows
+from talka.graph.reading.fields import BadLine, FieldRows
 from talka.inputs import name_of
 
 _COMMENT = re.compile(rb"(?:^|[\r\n])[ \t]*[%#]")
@@ -27,7 +27,7 @@ _MAX_CONSTRAINTS = 1000
 _SUSPICIOUS_FIELDS = 8  # fewer may be METIS by chance
 
 
-class Header(NamedTuple):
+class MetisHeader(NamedTuple):
     num_vertices: int
     num_edges: int
     num_leading: int = 0
@@ -78,10 +78,10 @@ def read_metis(path: Path, events: Stream) -> Edges:
     return Edges(sources, targets, weights if header.has_weights else None, every, twice=True)
 
 
-def _read(path: Path, advance: Callable[[float], None]) -> tuple[Header, Any, Any, Any]:
+def _read(path: Path, advance: Callable[[float], None]) -> tuple[MetisHeader, Any, Any, Any]:
     """The header; all numbers after it; how many are in the line of which vertex."""
     parts: list[_Lines] = []
-    header: Header | None = None
+    header: MetisHeader | None = None
     num_lines, num_file_lines = 0, 0
     for text in blocks(path, advance, max_line_bytes=MAX_LONG_LINE_BYTES):
         try:
@@ -114,7 +114,7 @@ def _read(path: Path, advance: Callable[[float], None]) -> tuple[Header, Any, An
 
 
 def _lines(text: bytes) -> _Lines:
-    rows = Rows(text)
+    rows = FieldRows(text)
     integers = rows.integers()
     lengths = np.diff(rows.ends, prepend=0)
     lines, num_lines = rows.lines, rows.num_lines
@@ -153,11 +153,11 @@ def refuse_metis(
     raise EdgeFileError(name_of(path), None, problem, advice)
 
 
-def header_of(fields: list[int]) -> Header | None:
+def header_of(fields: list[int]) -> MetisHeader | None:
     """Return what the first line says, None if it says nothing.
 
     >>> header_of([7, 11, 11, 2])
-    Header(num_vertices=7, num_edges=11, num_leading=2, has_weights=True)
+    MetisHeader(num_vertices=7, num_edges=11, num_leading=2, has_weights=True)
     """
     if not 2 <= len(fields) <= 4 or min(fields) < 0:
         return None
@@ -166,7 +166,7 @@ def header_of(fields: list[int]) -> Header | None:
     if len(digits) > 3 or set(digits) - {"0", "1"} or num_weights > _MAX_CONSTRAINTS:
         return None
     num_leading = (digits[0] == "1") + (digits[1] == "1") * num_weights
-    return Header(fields[0], fields[1], num_leading, digits[2] == "1")
+    return MetisHeader(fields[0], fields[1], num_leading, digits[2] == "1")
 
 
 def _wrong(path: Path, problem: str) -> EdgeFileError:

@@ -31,7 +31,7 @@ class MatrixHeader(NamedTuple):
     num_entries: int
 
 
-class Form(NamedTuple):
+class LineForm(NamedTuple):
     """What the lines of a file are like."""
 
     num_fields: int
@@ -48,7 +48,7 @@ class Form(NamedTuple):
     matrix: MatrixHeader | None = None
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line that is neither empty nor a comment."""
 
     at: int
@@ -58,7 +58,7 @@ class Line(NamedTuple):
     """Whether a comma or tab is before its first field: then the first name is empty."""
 
 
-def sniffed(text: bytes) -> tuple[Form, bytes]:
+def sniffed(text: bytes) -> tuple[LineForm, bytes]:
     """What the lines are like, and the text with a header made a comment.
 
     Ids are whole numbers if those of the second line are, or of the only one. The first line is a
@@ -67,20 +67,20 @@ def sniffed(text: bytes) -> tuple[Form, bytes]:
     """
     lines = list(itertools.islice(data_lines(text), 2))
     if not lines:
-        return Form(2, has_strings=False), text
+        return LineForm(2, has_strings=False), text
     first = lines[0]
     if _is_header(lines):
         text = commented_out(text, first)
         if len(lines) == 1:
-            return Form(len(first.fields), has_strings=False), text
+            return LineForm(len(first.fields), has_strings=False), text
         first = lines[1]
     has_strings = not _are_whole(first.fields[:2])
     line = line_of(text, first)
-    form = Form(len(first.fields), has_strings, line, counts_line=line)
+    form = LineForm(len(first.fields), has_strings, line, counts_line=line)
     return form._replace(counts=_counts(first) if first is lines[0] else ()), text
 
 
-def sniffed_edges(text: bytes) -> tuple[Form, bytes]:
+def sniffed_edges(text: bytes) -> tuple[LineForm, bytes]:
     """The same for lines that are edges: also which fields are source, target and weight."""
     lines = list(itertools.islice(data_lines(text), 2))
     form, text = sniffed(text)
@@ -92,7 +92,7 @@ def sniffed_edges(text: bytes) -> tuple[Form, bytes]:
     return _with_counts(form, text, lines)
 
 
-def _with_names(form: Form, lines: list[Line]) -> Form:
+def _with_names(form: LineForm, lines: list[TextLine]) -> LineForm:
     """Take columns by the names in the header."""
     if len(lines) == 1:
         return form
@@ -106,7 +106,7 @@ def _with_names(form: Form, lines: list[Line]) -> Form:
     return form._replace(has_strings=has_strings, at=at, notes=(note,))
 
 
-def _with_counts(form: Form, text: bytes, lines: list[Line]) -> tuple[Form, bytes]:
+def _with_counts(form: LineForm, text: bytes, lines: list[TextLine]) -> tuple[LineForm, bytes]:
     """Remember the numbers of the first line, if it may be `vertices edges` and not an edge."""
     first, second = lines[0], lines[-1]
     if len(lines) < 2 or len(form.counts) not in (2, 3):
@@ -119,33 +119,33 @@ def _with_counts(form: Form, text: bytes, lines: list[Line]) -> tuple[Form, byte
     return form, text
 
 
-def data_lines(text: bytes) -> Iterator[Line]:
+def data_lines(text: bytes) -> Iterator[TextLine]:
     for line in _LINE.finditer(text):
         fields = [field for field in _GAP.split(line[0]) if field]
         if fields and fields[0][0] not in COMMENTS:
             before = line[0].index(fields[0])
             gap = line[0][:before]
-            yield Line(line.start() + before, fields, b"," in gap or b"\t" in gap)
+            yield TextLine(line.start() + before, fields, b"," in gap or b"\t" in gap)
 
 
-def commented_out(text: bytes, line: Line) -> bytes:
+def commented_out(text: bytes, line: TextLine) -> bytes:
     """Make a line a comment, so that all others keep their numbers."""
     return text[: line.at] + COMMENTS[:1] + text[line.at + 1 :]
 
 
-def line_of(text: bytes, line: Line) -> int:
+def line_of(text: bytes, line: TextLine) -> int:
     """Return the number of a line, counted from 0."""
     return sum(1 for _ in _LINE_END.finditer(text, 0, line.at))
 
 
-def _is_header(lines: list[Line]) -> bool:
+def _is_header(lines: list[TextLine]) -> bool:
     first, second = lines[0].fields, lines[-1].fields
     if is_header(_names(lines)):
         return True
     return len(lines) > 1 and not _are_whole(first[:2]) and _are_whole(second[:2])
 
 
-def _names(lines: list[Line]) -> list[str]:
+def _names(lines: list[TextLine]) -> list[str]:
     """Return the fields of the first line as names.
 
     The first name is empty if the line begins with a comma or tab and the next has a field more.
@@ -160,7 +160,7 @@ def _are_whole(fields: list[bytes]) -> bool:
     return all(_WHOLE.fullmatch(field) for field in fields)
 
 
-def _counts(line: Line) -> tuple[int, ...]:
+def _counts(line: TextLine) -> tuple[int, ...]:
     is_short = 2 <= len(line.fields) <= _MAX_COUNTS
     if is_short and all(field.isdigit() and len(field) <= _NUM_DIGITS for field in line.fields):
         return tuple(int(field) for field in line.fields)

@@ -19,11 +19,11 @@ from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
 from talka.graph.reading.blocks import MAX_LINE_BYTES, MAX_LONG_LINE_BYTES, blocks, size_of
 from talka.graph.reading.counts import without_counts
-from talka.graph.reading.fields import BadLine, Integers, Rows
+from talka.graph.reading.fields import BadLine, FieldRows, Integers
 from talka.graph.reading.foreign import refuse_beginning
 from talka.graph.reading.matrix_market import edges_of_matrix, is_matrix, sniffed_matrix
 from talka.graph.reading.metis import refuse_metis
-from talka.graph.reading.sniffing import Form, data_lines, sniffed, sniffed_edges
+from talka.graph.reading.sniffing import LineForm, data_lines, sniffed, sniffed_edges
 from talka.inputs import name_of
 from talka.machine import num_cores
 from talka.threads import Crew
@@ -33,7 +33,7 @@ _PACKED_RATIO = 4  # edge lists shrink to a quarter or less
 _MAX_BEGINNING_BYTES = 1 << 26  # of comments before the first edges
 
 
-class Part(NamedTuple):
+class ParsedBlock(NamedTuple):
     """What became of a block: columns of ids, and weights."""
 
     ids: tuple[Any, ...]
@@ -41,17 +41,17 @@ class Part(NamedTuple):
     num_lines: int
 
 
-class Columns(NamedTuple):
+class ParsedFile(NamedTuple):
     """What became of a whole file."""
 
     ids: list[Any]
     weights: NDArray[np.float64] | None
-    form: Form
+    form: LineForm
     num_lines: int
 
 
-Sniff = Callable[[bytes], tuple[Form, bytes]]
-Parse = Callable[[Rows, Form], Part]
+Sniff = Callable[[bytes], tuple[LineForm, bytes]]
+Parse = Callable[[FieldRows, LineForm], ParsedBlock]
 
 
 def read_edge_list(path: Path, events: Stream, *, find_counts: bool = False) -> Edges:
@@ -69,7 +69,7 @@ def read_edge_list(path: Path, events: Stream, *, find_counts: bool = False) -> 
     return without_counts(path, edges, read.form) if may_have_counts else edges
 
 
-def _sniffed_edges_or_matrix(text: bytes) -> tuple[Form, bytes]:
+def _sniffed_edges_or_matrix(text: bytes) -> tuple[LineForm, bytes]:
     return sniffed_matrix(text) if is_matrix(text) else sniffed_edges(text)
 
 
@@ -97,7 +97,7 @@ def read_vertices(path: Path, events: Stream) -> Any:
     return read_columns(path, sniffed, _vertices, events).ids[0]
 
 
-def parse_edges(rows: Rows, form: Form) -> Part:
+def parse_edges(rows: FieldRows, form: LineForm) -> ParsedBlock:
     if form.num_fields < 2:
         raise BadLine(form.line, "an edge needs two fields, source and target", "Mend the file.")
     at, width = form.at, form.num_fields
@@ -107,14 +107,16 @@ def parse_edges(rows: Rows, form: Form) -> Part:
     if at.weight is not None:
         reads.append(partial(rows.weights, at.weight, width))
     sources, targets, *weights = _columns(rows, form, reads)
-    return Part((sources, targets), weights[0] if weights else None, rows.num_lines)
+    return ParsedBlock((sources, targets), weights[0] if weights else None, rows.num_lines)
 
 
-def _vertices(rows: Rows, form: Form) -> Part:
-    return Part(tuple(_columns(rows, form, [partial(_ids, rows, form, 0)])), None, rows.num_lines)
+def _vertices(rows: FieldRows, form: LineForm) -> ParsedBlock:
+    return ParsedBlock(
+        tuple(_columns(rows, form, [partial(_ids, rows, form, 0)])), None, rows.num_lines
+    )
 
 
-def _columns(rows: Rows, form: Form, reads: list[Callable[[], Any]]) -> list[Any]:
+def _columns(rows: FieldRows, form: LineForm, reads: list[Callable[[], Any]]) -> list[Any]:
     """What all of them give, or the first line that is to blame for anything."""
     bad = rows.cut_to_width(form.num_fields)
     columns = []
@@ -128,7 +130,7 @@ def _columns(rows: Rows, form: Form, reads: list[Callable[[], Any]]) -> list[Any
     return columns
 
 
-def _neighbours(rows: Rows, form: Form) -> Part:
+def _neighbours(rows: FieldRows, form: LineForm) -> ParsedBlock:
     starts = np.concatenate([[0], rows.ends[:-1]]).astype(np.int64)[: rows.num_rows]
     of_row = np.repeat(starts, rows.ends - starts - 1)
     others = np.delete(np.arange(rows.num_fields), starts)
@@ -139,22 +141,22 @@ def _neighbours(rows: Rows, form: Form) -> Part:
         columns = tuple(
             ids._replace(values=ids.values[places]) for places in (of_row, others, starts)
         )
-    return Part(columns, None, rows.num_lines)
+    return ParsedBlock(columns, None, rows.num_lines)
 
 
-def _ids(rows: Rows, form: Form, place: int) -> Any:
+def _ids(rows: FieldRows, form: LineForm, place: int) -> Any:
     read = rows.strings if form.has_strings else rows.integers
     return read(place, form.num_fields)
 
 
 def read_columns(
     path: Path, sniff: Sniff, parse: Parse, events: Stream, max_line_bytes: int = MAX_LINE_BYTES
-) -> Columns:
+) -> ParsedFile:
     """Read a whole file: `sniff` looks at its beginning, `parse` makes columns of a block."""
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
         texts = blocks(path, phase.advance, max_line_bytes=max_line_bytes)
-        parts: list[Part] = []
+        parts: list[ParsedBlock] = []
         num_lines = 0
         try:
             form, first = sniff(_beginning(path, texts))
@@ -168,7 +170,7 @@ def read_columns(
         except BadLine as bad:
             line = num_lines + bad.line + 1
             raise EdgeFileError(name_of(path), line, bad.problem, bad.advice) from None
-        return Columns(*_joined(path, parts, form), form, num_lines)
+        return ParsedFile(*_joined(path, parts, form), form, num_lines)
 
 
 def _beginning(path: Path, texts: Iterator[bytes]) -> bytes:
@@ -186,12 +188,12 @@ def _beginning(path: Path, texts: Iterator[bytes]) -> bytes:
     return first
 
 
-def _parsed(texts: Iterator[bytes], parse: Parse, form: Form) -> Iterator[Part]:
+def _parsed(texts: Iterator[bytes], parse: Parse, form: LineForm) -> Iterator[ParsedBlock]:
     with Crew(num_cores()) as crew:
-        yield from crew.map(lambda text: parse(Rows(text), form), texts)
+        yield from crew.map(lambda text: parse(FieldRows(text), form), texts)
 
 
-def _check_size(path: Path, size: int, first: bytes, part: Part) -> None:
+def _check_size(path: Path, size: int, first: bytes, part: ParsedBlock) -> None:
     """From how many edges the first block has, what the whole file will have."""
     is_packed = path.suffix in (".gz", ".zst")
     per_byte = _length(part.ids[0]) / max(1, len(first))
@@ -199,7 +201,7 @@ def _check_size(path: Path, size: int, first: bytes, part: Part) -> None:
     check_it_fits(num_edges, is_weighted=part.weights is not None, is_read=True)
 
 
-def _check_read(parts: list[Part]) -> None:
+def _check_read(parts: list[ParsedBlock]) -> None:
     """Nobody knows how much a pipe will bring: could what it brought so far be built?"""
     num_edges = sum(_length(part.ids[0]) for part in parts)
     check_it_fits(num_edges, is_weighted=parts[0].weights is not None, is_read=False)
@@ -210,7 +212,7 @@ def _length(column: Any) -> int:
 
 
 def _joined(
-    path: Path, parts: list[Part], form: Form
+    path: Path, parts: list[ParsedBlock], form: LineForm
 ) -> tuple[list[Any], NDArray[np.float64] | None]:
     columns = list(zip(*(part.ids for part in parts), strict=True))
     weights = None

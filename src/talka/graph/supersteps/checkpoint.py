@@ -29,7 +29,7 @@ _FIRST_COST_S: Final = 0.5
 _MAX_KEPT_BYTES: Final = 1 << 30
 
 
-class Saved(NamedTuple):
+class SavedSuperstep(NamedTuple):
     superstep: int
     outputs: Sequence[Sequence[Sequence[Any]]]
     """Of each partition, of each of its tasks."""
@@ -98,7 +98,7 @@ class Checkpoints:
         self._cost_s = self._saved_s - start_s
         self._num_passed = self._kept_bytes = 0
 
-    def save(self, saved: Saved) -> None:
+    def save(self, saved: SavedSuperstep) -> None:
         if self._folder is None:
             return
         path = self._folder / f"superstep-{saved.superstep:09}.checkpoint"
@@ -114,7 +114,7 @@ class Checkpoints:
             if file != path:
                 file.unlink(missing_ok=True)
 
-    def last(self) -> Saved | None:
+    def last(self) -> SavedSuperstep | None:
         """What to go on from, when that was asked for and something is there."""
         if not self._resume or self._folder is None:
             return None
@@ -122,7 +122,7 @@ class Checkpoints:
         return _read(paths[-1], self._identity) if paths else None
 
 
-def _write(path: Path, identity: str, saved: Saved) -> None:
+def _write(path: Path, identity: str, saved: SavedSuperstep) -> None:
     blobs: list[Any] = []
     tree = [
         [[_entry(value, blobs) for value in task] for task in partition]
@@ -150,7 +150,7 @@ def _entry(value: Any, blobs: list[Any]) -> tuple[bool, int, int]:
     return is_plain, len(blob), zlib.crc32(blob)
 
 
-def _read(path: Path, identity: str) -> Saved:
+def _read(path: Path, identity: str) -> SavedSuperstep:
     data = memoryview(np.fromfile(path, np.uint8).data)
     start = len(_MAGIC) + 16
     size = int.from_bytes(data[start - 16 : start - 8], "little")
@@ -164,7 +164,7 @@ def _read(path: Path, identity: str) -> Saved:
         raise SavedStateError(str(path), error.problem) from error
 
 
-def _opened(path: Path, identity: str, data: memoryview, start: int, size: int) -> Saved:
+def _opened(path: Path, identity: str, data: memoryview, start: int, size: int) -> SavedSuperstep:
     header = storage.from_foreign(data[start : start + size], is_packed=True)
     if not isinstance(header, dict) or header.keys() != _KEYS:
         raise PayloadError("has a header without its fields")
@@ -184,7 +184,7 @@ def _opened(path: Path, identity: str, data: memoryview, start: int, size: int) 
         graph = [blobs.next(*entry) for entry in header["graph"]]
     except TypeError as error:
         raise PayloadError("has a header that is not a list of values") from error
-    return Saved(superstep, outputs, graph, str(path))
+    return SavedSuperstep(superstep, outputs, graph, str(path))
 
 
 class _Blobs:

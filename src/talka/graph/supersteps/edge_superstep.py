@@ -20,7 +20,7 @@ from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.partitions.partition import Partition
 from talka.graph.programs.compiler import kernels
 from talka.graph.programs.template import BLOCK
-from talka.graph.supersteps.mail import Some, mail_of_all, mail_of_some, opened, record_of
+from talka.graph.supersteps.mail import SparseMail, mail_of_all, mail_of_some, opened, record_of
 from talka.graph.supersteps.protocol import Context, Report
 from talka.graph.supersteps.scratch import scratch
 
@@ -96,8 +96,10 @@ class EdgeSuperstep:
         # `update` gets the superstep in which the messages were sent: the number that `message` saw.
         env[_SUPERSTEP] = np.int64(self.context.superstep - 1)
         arrived = [opened(mail) for mail in mails]
-        some = [(q, mail) for q, mail in enumerate(arrived) if isinstance(mail, Some)]
-        if self.plan.has_frontier and all(isinstance(m, Some) or len(m) == 0 for m in arrived):
+        some = [(q, mail) for q, mail in enumerate(arrived) if isinstance(mail, SparseMail)]
+        if self.plan.has_frontier and all(
+            isinstance(m, SparseMail) or len(m) == 0 for m in arrived
+        ):
             own = self.partition.index
             routes = [
                 (None if q == own else self.partition.route_from(q), mail) for q, mail in some
@@ -108,7 +110,7 @@ class EdgeSuperstep:
     def send(self, state: State) -> list[NDArray[Any]]:
         """Mail for every partition, this one too, where it brings what stays here."""
         rows = self._walk(state)
-        if isinstance(rows, Some):
+        if isinstance(rows, SparseMail):
             return self._post(list(self._cut_some(rows)))
         return self._post([rows[: self.num_own], *self._cut_all(rows[self.num_own :])])
 
@@ -119,14 +121,14 @@ class EdgeSuperstep:
         """
         remote = np.full(len(self.partition.target_mirrors), self.nothing, self.message_type)
         everywhere = np.arange(len(remote), dtype=np.uint32)
-        own: Some | NDArray[Any]
+        own: SparseMail | NDArray[Any]
         while True:
             rows = self._walk(state)
-            if isinstance(rows, Some):
+            if isinstance(rows, SparseMail):
                 split = int(np.searchsorted(rows.places, self.num_own))
                 far = rows.places[split:] - np.uint32(self.num_own)
                 self.kernels.merge_all(far, rows.messages[split:], remote)
-                own = Some(rows.places[:split], rows.messages[:split])
+                own = SparseMail(rows.places[:split], rows.messages[:split])
                 is_quiet = split == 0
             else:
                 self.kernels.merge_all(everywhere, rows[self.num_own :], remote)
@@ -173,13 +175,13 @@ class EdgeSuperstep:
 
     # What arrived.
 
-    def _updated(self, values: NDArray[Any], own: Some | NDArray[Any]) -> State:
+    def _updated(self, values: NDArray[Any], own: SparseMail | NDArray[Any]) -> State:
         """After messages that were sent in this same superstep."""
-        if isinstance(own, Some):
+        if isinstance(own, SparseMail):
             return self._update_some(values, [(None, own)], self._env)
         return self._update_all(values, own, self._env)
 
-    def _combined(self, arrived: Sequence[Some | NDArray[Any]]) -> NDArray[Any]:
+    def _combined(self, arrived: Sequence[SparseMail | NDArray[Any]]) -> NDArray[Any]:
         """One message for each own vertex."""
         own = arrived[self.partition.index]
         others = [(q, mail) for q, mail in enumerate(arrived) if q != self.partition.index]
@@ -189,11 +191,11 @@ class EdgeSuperstep:
             combined = own.copy()
         else:
             combined = np.full(self.num_own, self.nothing, self.message_type)
-            if isinstance(own, Some):
+            if isinstance(own, SparseMail):
                 combined[own.places] = own.messages
         for q, mail in others:
             places = self.partition.route_from(q)
-            if isinstance(mail, Some):
+            if isinstance(mail, SparseMail):
                 self.kernels.merge_all(places[mail.places], mail.messages, combined)
             elif len(mail):
                 self.kernels.merge_all(places, mail, combined)
@@ -209,7 +211,7 @@ class EdgeSuperstep:
     def _update_some(
         self,
         values: NDArray[Any],
-        arrived: Sequence[tuple[NDArray[np.uint32] | None, Some]],
+        arrived: Sequence[tuple[NDArray[np.uint32] | None, SparseMail]],
         env: list[Any],
     ) -> State:
         with scratch(self.num_own, self.message_type, self.nothing) as kept:
@@ -250,7 +252,7 @@ class EdgeSuperstep:
 
     # What is said.
 
-    def _walk(self, state: State) -> Some | NDArray[Any]:
+    def _walk(self, state: State) -> SparseMail | NDArray[Any]:
         """Combined messages for all target slots, or for those that got any."""
         if self._should_push(state):
             assert state.frontier is not None
@@ -281,7 +283,7 @@ class EdgeSuperstep:
         offsets = self.partition.out.offsets
         return int((offsets[frontier + 1] - offsets[frontier]).sum(dtype=np.int64))
 
-    def _push(self, values: NDArray[Any], frontier: NDArray[np.uint32]) -> Some:
+    def _push(self, values: NDArray[Any], frontier: NDArray[np.uint32]) -> SparseMail:
         out = self.partition.out
         with scratch(self.partition.into.num_rows, self.message_type, self.nothing) as kept:
             num_touched = self.kernels.push(
@@ -294,7 +296,9 @@ class EdgeSuperstep:
         self.report.way = "push"
         self.report.edges += self._edges_here(frontier)
         said = messages != self.nothing
-        return Some(places, messages) if said.all() else Some(places[said], messages[said])
+        return (
+            SparseMail(places, messages) if said.all() else SparseMail(places[said], messages[said])
+        )
 
     def _pull(self, state: State) -> NDArray[Any]:
         into = self.partition.into
@@ -332,12 +336,14 @@ class EdgeSuperstep:
 
     # Routes.
 
-    def _cut_some(self, rows: Some) -> Iterator[NDArray[Any]]:
+    def _cut_some(self, rows: SparseMail) -> Iterator[NDArray[Any]]:
         edges = [0, *(self.num_own + self.partition.target_mirror_offsets)]
         cuts = np.searchsorted(rows.places, edges)
         for (low, high), (start, stop) in zip(pairwise(edges), pairwise(cuts), strict=True):
             places = rows.places[start:stop] - np.uint32(low)
-            yield mail_of_some(Some(places, rows.messages[start:stop]), high - low, self.nothing)
+            yield mail_of_some(
+                SparseMail(places, rows.messages[start:stop]), high - low, self.nothing
+            )
 
     def _cut_all(self, remote: NDArray[Any]) -> Iterator[NDArray[Any]]:
         for start, stop in pairwise(self.partition.target_mirror_offsets):
@@ -377,7 +383,7 @@ def _places(flags: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return np.flatnonzero(flags.view(np.bool_)).astype(np.uint32)  # bytes are slower to search
 
 
-def _is_empty(mail: Some | NDArray[Any]) -> bool:
+def _is_empty(mail: SparseMail | NDArray[Any]) -> bool:
     return isinstance(mail, np.ndarray) and len(mail) == 0
 
 

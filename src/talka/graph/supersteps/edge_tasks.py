@@ -18,7 +18,7 @@ from talka.graph.programs.compiler import kernel_text
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.template import nothing_of
 from talka.graph.supersteps.edge_superstep import EdgePlan, EdgeSuperstep, State
-from talka.graph.supersteps.protocol import Context, Turn, as_saved
+from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
 from talka.graph.supersteps.restoring import (
     check_array,
     check_below,
@@ -45,25 +45,34 @@ class EdgeStepper:
         self._plan, self._placed, self._is_vertex_cut = plan, placed, is_vertex_cut
         self._partitions = partitions
 
-    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+    def begin(self, engine: Engine, index: int, context: Context) -> PartitionOutputs:
         return self._submit(engine, index, context, ())
 
-    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
+    def advance(
+        self, engine: Engine, index: int, context: Context, before: Sequence[PartitionOutputs]
+    ) -> PartitionOutputs:
         values, _ = before[index].state
         return self._submit(engine, index, context, (values, *(t.mails[index] for t in before)))
 
-    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+    def restored(
+        self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]
+    ) -> PartitionOutputs:
         near = self._placed[index].near
         tasks = [
             tuple(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
             for outputs in saved
         ]
-        return self._turn(tasks)
+        return self._partition_outputs(tasks)
 
-    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
+    def complete(
+        self, engine: Engine, context: Context, outputs_of_all: Sequence[PartitionOutputs]
+    ) -> list[PartitionOutputs]:
         if not self._is_vertex_cut:
-            return list(turns)
-        return [self._second_half(engine, context, turns, i) for i in range(len(turns))]
+            return list(outputs_of_all)
+        return [
+            self._second_half(engine, context, outputs_of_all, i)
+            for i in range(len(outputs_of_all))
+        ]
 
     def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
         check_count("partitions", saved, self.num_partitions)
@@ -90,19 +99,25 @@ class EdgeStepper:
         check_count("graphs", saved, 0)
 
     def _second_half(
-        self, engine: Engine, context: Context, turns: Sequence[Turn], index: int
-    ) -> Turn:
-        arrived = [turn.mails[index] for turn in turns]
+        self,
+        engine: Engine,
+        context: Context,
+        outputs_of_all: Sequence[PartitionOutputs],
+        index: int,
+    ) -> PartitionOutputs:
+        arrived = [output.mails[index] for output in outputs_of_all]
         place = self._placed[index]
         sent = engine.submit(
             send, self._plan, context, place.partition, len(place.arrays), *place.arrays,
-            *turns[index].state, *arrived,
+            *outputs_of_all[index].state, *arrived,
             num_outputs=1 + self.num_partitions, near=place.near, name="send",
             python=place.python,
         )  # fmt: skip
-        return self._turn([turns[index].tasks[0], tuple(sent)])
+        return self._partition_outputs([outputs_of_all[index].tasks[0], tuple(sent)])
 
-    def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
+    def _submit(
+        self, engine: Engine, index: int, context: Context, given: Sequence[Ref]
+    ) -> PartitionOutputs:
         place = self._placed[index]
         refs = engine.submit(
             update_and_spread if self._is_vertex_cut else superstep,
@@ -110,11 +125,11 @@ class EdgeStepper:
             num_outputs=3 + self.num_partitions, near=place.near, name="superstep",
             python=place.python,
         )  # fmt: skip
-        return self._turn([tuple(refs)])
+        return self._partition_outputs([tuple(refs)])
 
-    def _turn(self, tasks: Sequence[tuple[Ref, ...]]) -> Turn:
+    def _partition_outputs(self, tasks: Sequence[tuple[Ref, ...]]) -> PartitionOutputs:
         first, last = tasks[0], tasks[-1]
-        return Turn(tuple(tasks), first[1:3], last[-self.num_partitions :])
+        return PartitionOutputs(tuple(tasks), first[1:3], last[-self.num_partitions :])
 
 
 def plan_of(program: EdgeProgram, *, offset_type: str, compiled: bool, alone: bool) -> EdgePlan:

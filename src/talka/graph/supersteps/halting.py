@@ -10,7 +10,7 @@ from talka.graph.supersteps.protocol import Report
 Combined = str | Callable[[Any, Any], Any]
 
 
-class Rules(NamedTuple):
+class HaltingRules(NamedTuple):
     """What ends a program."""
 
     num_supersteps: int | None

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from talka.engine import Engine, Ref
 from talka.errors import NeverHaltsError, PayloadError, SavedStateError
 from talka.events import Measured, Stream, SuperstepDone
-from talka.graph.supersteps.checkpoint import Checkpoints, Saved
-from talka.graph.supersteps.halting import Rules
-from talka.graph.supersteps.protocol import Context, Report, Stepper, Turn, as_saved
+from talka.graph.supersteps.checkpoint import Checkpoints, SavedSuperstep
+from talka.graph.supersteps.halting import HaltingRules
+from talka.graph.supersteps.protocol import Context, PartitionOutputs, Report, Stepper, as_saved
 
 
 class Ended(NamedTuple):
@@ -38,7 +38,7 @@ class Supersteps:
         self,
         engine: Engine,
         stepper: Stepper,
-        rules: Rules,
+        rules: HaltingRules,
         *,
         num_vertices: int,
         num_threads: int,
@@ -58,29 +58,32 @@ class Supersteps:
         with self._events.phase(
             "graph/supersteps", total=num_supersteps, unit="supersteps"
         ) as phase:
-            superstep, turns = self._start()
+            superstep, outputs_of_all = self._start()
             phase.done = superstep
             while True:
-                reports = self._reports(superstep, turns)
+                reports = self._reports(superstep, outputs_of_all)
                 phase.advance(0 if superstep == 0 else 1)
                 totals = self._rules.totals(superstep, reports)
                 if self._rules.has_ended(superstep, reports, totals):
                     break
                 if self._rules.is_too_long(superstep):
                     raise NeverHaltsError(superstep, sum(r.num_active for r in reports))
-                self._save_if_due(superstep, turns)
-                before, turns = turns, self._advance(superstep + 1, turns, totals)
+                self._save_if_due(superstep, outputs_of_all)
+                before, outputs_of_all = (
+                    outputs_of_all,
+                    self._advance(superstep + 1, outputs_of_all, totals),
+                )
                 superstep += 1
                 self._forget(before)
-            states = self._engine.fetch([ref for turn in turns for ref in turn.state])
+            states = self._engine.fetch([ref for output in outputs_of_all for ref in output.state])
             phase.sent_bytes = sum(done.sent_bytes for done in self._history)
-        self._engine.release([ref for turn in turns for ref in turn.outputs])
+        self._engine.release([ref for output in outputs_of_all for ref in output.outputs])
         self._engine.release(self._kept)
-        size = len(states) // len(turns)
+        size = len(states) // len(outputs_of_all)
         by_part = [list(states[i : i + size]) for i in range(0, len(states), size)]
         return Ended(superstep, by_part, totals, self._history)
 
-    def _start(self) -> tuple[int, list[Turn]]:
+    def _start(self) -> tuple[int, list[PartitionOutputs]]:
         self._started_s = time.perf_counter()
         indices = range(self._stepper.num_partitions)
         if (saved := self._checkpoints.last()) is not None:
@@ -89,30 +92,32 @@ class Supersteps:
                 self._stepper.check(saved.outputs)
             except PayloadError as error:
                 raise SavedStateError(saved.path, error.problem) from error
-            turns = [self._stepper.restored(self._engine, i, saved.outputs[i]) for i in indices]
-            return saved.superstep, turns
+            outputs_of_all = [
+                self._stepper.restored(self._engine, i, saved.outputs[i]) for i in indices
+            ]
+            return saved.superstep, outputs_of_all
         context = self._context(0, {})
-        turns = [self._stepper.begin(self._engine, i, context) for i in indices]
-        return 0, self._stepper.complete(self._engine, context, turns)
+        outputs_of_all = [self._stepper.begin(self._engine, i, context) for i in indices]
+        return 0, self._stepper.complete(self._engine, context, outputs_of_all)
 
     def _advance(
-        self, superstep: int, before: Sequence[Turn], totals: dict[str, float]
-    ) -> list[Turn]:
+        self, superstep: int, before: Sequence[PartitionOutputs], totals: dict[str, float]
+    ) -> list[PartitionOutputs]:
         self._started_s = time.perf_counter()
         context = self._context(superstep, totals)
-        turns = [
+        outputs_of_all = [
             self._stepper.advance(self._engine, index, context, before)
             for index in range(self._stepper.num_partitions)
         ]
-        return self._stepper.complete(self._engine, context, turns)
+        return self._stepper.complete(self._engine, context, outputs_of_all)
 
     def _context(self, superstep: int, totals: dict[str, float]) -> Context:
         is_last = self._rules.is_last(superstep)
         return Context(superstep, self._num_vertices, is_last, totals, self._num_threads)
 
-    def _reports(self, superstep: int, turns: Sequence[Turn]) -> list[Report]:
-        plain = self._engine.fetch([ref for turn in turns for ref in turn.reports])
-        size = len(plain) // len(turns)
+    def _reports(self, superstep: int, outputs_of_all: Sequence[PartitionOutputs]) -> list[Report]:
+        plain = self._engine.fetch([ref for output in outputs_of_all for ref in output.reports])
+        size = len(plain) // len(outputs_of_all)
         reports = [Report.merged(plain[i : i + size]) for i in range(0, len(plain), size)]
         self._say(superstep, reports, time.perf_counter() - self._started_s)
         return reports
@@ -133,29 +138,32 @@ class Supersteps:
         self._events.emit(Measured(f"superstep/{superstep}", done.sent_bytes, seconds))
         self._checkpoints.passed(done)
 
-    def _save_if_due(self, superstep: int, turns: Sequence[Turn]) -> None:
+    def _save_if_due(self, superstep: int, outputs_of_all: Sequence[PartitionOutputs]) -> None:
         """Write what the last superstep left, and cut the lineage there."""
         if not self._checkpoints.is_due():
             return
         with self._checkpoints.timed():
-            tasks = [[self._engine.fetch(list(task)) for task in turn.tasks] for turn in turns]
-            self._checkpoints.save(Saved(superstep, tasks, self._stepper.changed_graph()))
+            tasks = [
+                [self._engine.fetch(list(task)) for task in output.tasks]
+                for output in outputs_of_all
+            ]
+            self._checkpoints.save(SavedSuperstep(superstep, tasks, self._stepper.changed_graph()))
             cut = [
                 self._engine.replace(task[0], as_saved, *outputs)
-                for turn, saved in zip(turns, tasks, strict=True)
-                for task, outputs in zip(turn.tasks, saved, strict=True)
+                for output, saved in zip(outputs_of_all, tasks, strict=True)
+                for task, outputs in zip(output.tasks, saved, strict=True)
             ]
         if all(cut):
             self._engine.release(self._kept)
             self._kept = []
 
-    def _forget(self, turns: Sequence[Turn]) -> None:
+    def _forget(self, outputs_of_all: Sequence[PartitionOutputs]) -> None:
         """Let go of states that were used; mails stay for whoever must be replayed."""
-        for turn in turns:
-            done = {ref.id for ref in (*turn.reports, *turn.state)}
-            rest = [ref for ref in turn.outputs if ref.id not in done]
-            self._engine.release([ref for ref in turn.outputs if ref.id in done])
-            if len(turns) > 1:
+        for output in outputs_of_all:
+            done = {ref.id for ref in (*output.reports, *output.state)}
+            rest = [ref for ref in output.outputs if ref.id not in done]
+            self._engine.release([ref for ref in output.outputs if ref.id in done])
+            if len(outputs_of_all) > 1:
                 self._kept += rest
             else:
                 self._engine.release(rest)

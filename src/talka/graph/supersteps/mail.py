@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 OPTIONAL: Final = "optional"
 
 
-class Some(NamedTuple):
+class SparseMail(NamedTuple):
     """Messages for some places."""
 
     places: NDArray[np.uint32]
@@ -35,10 +35,10 @@ def mail_of_all(messages: NDArray[Any], nothing: Any) -> NDArray[Any]:
     kind = record_of(messages.dtype)
     if len(said) * kind.itemsize >= messages.nbytes:
         return messages
-    return mail_of_some(Some(said.astype(np.uint32), messages[said]), len(messages), nothing)
+    return mail_of_some(SparseMail(said.astype(np.uint32), messages[said]), len(messages), nothing)
 
 
-def mail_of_some(some: Some, num_places: int, nothing: Any) -> NDArray[Any]:
+def mail_of_some(some: SparseMail, num_places: int, nothing: Any) -> NDArray[Any]:
     """Mail with messages for some places, ascending."""
     kind = record_of(some.messages.dtype)
     if len(some.places) * kind.itemsize >= num_places * some.messages.itemsize:
@@ -83,11 +83,11 @@ def sent_in(mail: NDArray[Any], nothing: Any) -> tuple[NDArray[np.int64] | slice
     return mail["place"].astype(np.int64), mail["message"]
 
 
-def opened(mail: NDArray[Any]) -> Some | NDArray[Any]:
+def opened(mail: NDArray[Any]) -> SparseMail | NDArray[Any]:
     """The messages for all places, or for some."""
     if mail.dtype.names is None:
         return mail
-    return Some(np.ascontiguousarray(mail["place"]), np.ascontiguousarray(mail["message"]))
+    return SparseMail(np.ascontiguousarray(mail["place"]), np.ascontiguousarray(mail["message"]))
 
 
 def record_of(message: np.dtype[Any]) -> np.dtype[Any]:

@@ -21,7 +21,7 @@ from talka.graph.programs.traits import ProgramTraits
 KINDS: Final = ("remove_edge", "remove_vertex", "add_vertex", "add_edge")
 
 
-class Wishes:
+class MutationRequests:
     """What one partition wants changed."""
 
     def __init__(self) -> None:
@@ -74,11 +74,11 @@ class Wishes:
 
 def mutated(graph: AnyGraph, tables: list[Any]) -> tuple[AnyGraph, NDArray[np.bool_]]:
     """The graph after all wishes, and which old numbers were removed (some may be back, as new)."""
-    wishes = pa.concat_tables([table for table in tables if table.num_rows])
-    kinds = wishes["kind"].to_numpy()
+    requests = pa.concat_tables([table for table in tables if table.num_rows])
+    kinds = requests["kind"].to_numpy()
 
     def chosen(kind: str) -> tuple[Any, Any, Any]:
-        rows = wishes.filter(pa.array(kinds == KINDS.index(kind)))
+        rows = requests.filter(pa.array(kinds == KINDS.index(kind)))
         return tuple(rows[name].combine_chunks() for name in ("source", "target", "weight"))
 
     sources, targets, weights = _edges_of(graph)

@@ -50,7 +50,7 @@ class Report:
         return merged
 
 
-class Turn(NamedTuple):
+class PartitionOutputs(NamedTuple):
     """Outputs of the tasks that made up one superstep of one partition."""
 
     tasks: tuple[tuple[Ref, ...], ...]
@@ -74,19 +74,25 @@ class Stepper(Protocol):
 
     num_partitions: int
 
-    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+    def begin(self, engine: Engine, index: int, context: Context) -> PartitionOutputs:
         """Superstep 0 of a partition: values are made, and said for the first time."""
         ...
 
-    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
+    def advance(
+        self, engine: Engine, index: int, context: Context, before: Sequence[PartitionOutputs]
+    ) -> PartitionOutputs:
         """The next superstep of a partition, after the turns of all of them."""
         ...
 
-    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
+    def complete(
+        self, engine: Engine, context: Context, outputs_of_all: Sequence[PartitionOutputs]
+    ) -> list[PartitionOutputs]:
         """The second half of a superstep, where it has two, after the first halves of all."""
         ...
 
-    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+    def restored(
+        self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]
+    ) -> PartitionOutputs:
         """The turn whose outputs were saved, task by task."""
         ...
 

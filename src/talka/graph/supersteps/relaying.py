@@ -21,7 +21,7 @@ from talka.graph.supersteps.protocol import Report
 _GONE = -1
 
 
-class Move(NamedTuple):
+class GraphChange(NamedTuple):
     """From one graph to the next."""
 
     before: GraphData
@@ -33,7 +33,7 @@ class Move(NamedTuple):
 def relaid(
     program: VertexProgram,
     saved: Sequence[Sequence[Any]],
-    move: Move,
+    change: GraphChange,
     partitions: Sequence[Partition],
     cut: Partitioned,
 ) -> list[list[Any]]:
@@ -42,8 +42,8 @@ def relaid(
     Messages to vertices that are gone are dropped. New vertices have zeros and are active.
     """
     num_columns = len(program.columns)
-    after = move.after
-    moved_to = _new_numbers(move)
+    after = change.after
+    moved_to = _new_numbers(change)
     columns = [np.zeros(after.num_vertices, kind) for kind in program.columns.values()]
     halted = np.zeros(after.num_vertices, np.bool_)
     for partition, outputs in zip(partitions, saved, strict=True):
@@ -52,7 +52,7 @@ def relaid(
         for column, values in zip([*columns, halted], outputs[1 : num_columns + 2], strict=True):
             column[to[stays]] = values[stays]
     numbers, messages = _under_way(program, saved, partitions, moved_to)
-    wishes = [saved[0][-1].slice(0, 0)]
+    requests = [saved[0][-1].slice(0, 0)]
     relaid = []
     for index, partition in enumerate(cut.partitions):
         mine = cut.owners[numbers] == index
@@ -62,19 +62,19 @@ def relaid(
         report = Report(**saved[index][0])
         report.is_quiet = bool(own[-1].all()) and len(records) == 0
         report.num_active = int((~own[-1]).sum())
-        relaid.append([report.as_plain(), *own, *mails, *wishes])
+        relaid.append([report.as_plain(), *own, *mails, *requests])
     return relaid
 
 
-def _new_numbers(move: Move) -> NDArray[np.int64]:
+def _new_numbers(change: GraphChange) -> NDArray[np.int64]:
     """The new number of each old one."""
-    before, after = move.before, move.after
+    before, after = change.before, change.after
     names = after.ids.as_arrow()
     places = pc.index_in(before.ids.as_arrow().cast(names.type), value_set=names)
     found = places.is_valid().to_numpy(zero_copy_only=False)
     by_rank = np.full(before.num_vertices, _GONE, np.int64)
     by_rank[found] = after.ids.numbers[places.drop_null().to_numpy()]
-    return np.where(move.is_gone, _GONE, by_rank[before.ids.ranks])
+    return np.where(change.is_gone, _GONE, by_rank[before.ids.ranks])
 
 
 def _under_way(

@@ -21,7 +21,7 @@ from talka.graph.programs.identity import identity, parts_of_edge_program, parts
 from talka.graph.programs.vertex_program import VertexProgram, check
 from talka.graph.supersteps.checkpoint import Checkpoints
 from talka.graph.supersteps.edge_tasks import EdgeStepper, plan_of
-from talka.graph.supersteps.halting import Rules
+from talka.graph.supersteps.halting import HaltingRules
 from talka.graph.supersteps.loop import Supersteps
 from talka.graph.supersteps.protocol import Stepper
 from talka.graph.supersteps.vertex_tasks import VertexStepper
@@ -117,7 +117,7 @@ def _run_edge_program(
     attributes = [np.ascontiguousarray(array) for array in program.attributes.values()]
     arrays = [*_degrees(graph, partitions), *attributes]
     limit = _max_supersteps(program, options)
-    rules = Rules(program.num_supersteps, limit, program.until, plan.aggregates)
+    rules = HaltingRules(program.num_supersteps, limit, program.until, plan.aggregates)
     with _engine(options, events) as engine:
         placed = place(
             engine, partitions, by_slots(partitions, arrays), python=not options.compiled
@@ -141,7 +141,7 @@ def _run_vertex_program(
         allowed = "ranges or hash: a general program needs all edges of a vertex in one place"
         raise InvalidValueError("partitioning", how, allowed)
     events = options.events or Stream()
-    rules = Rules(
+    rules = HaltingRules(
         program.num_supersteps,
         _max_supersteps(program, options),
         program.until,
@@ -166,7 +166,7 @@ def _supersteps(
     graph: GraphData,
     engine: Engine,
     stepper: Stepper,
-    rules: Rules,
+    rules: HaltingRules,
     options: RunOptions,
     events: Stream,
     parts_of_program: Callable[[], list[Any]],

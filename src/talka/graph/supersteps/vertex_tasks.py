@@ -13,8 +13,8 @@ from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed, place, release
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
-from talka.graph.supersteps.protocol import Context, Turn, as_saved
-from talka.graph.supersteps.relaying import Move, relaid
+from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
+from talka.graph.supersteps.relaying import GraphChange, relaid
 from talka.graph.supersteps.restoring import (
     check_array,
     check_count,
@@ -42,35 +42,43 @@ class VertexStepper(Generic[AnyGraph]):
         self._num_columns = len(program.columns)
         self.cut, self._placed = self._laid_out(graph)
 
-    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+    def begin(self, engine: Engine, index: int, context: Context) -> PartitionOutputs:
         return self._submit(engine, index, context, ())
 
-    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
-        mails = [turn.mails[index] for turn in before]
+    def advance(
+        self, engine: Engine, index: int, context: Context, before: Sequence[PartitionOutputs]
+    ) -> PartitionOutputs:
+        mails = [output.mails[index] for output in before]
         return self._submit(engine, index, context, (*before[index].state, *mails))
 
-    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
+    def complete(
+        self, engine: Engine, context: Context, outputs_of_all: Sequence[PartitionOutputs]
+    ) -> list[PartitionOutputs]:
         """Carry out the wishes of a superstep, if there are any: states and mails move along."""
         if not self._program.mutates or context.is_last:
-            return list(turns)
-        tables = engine.fetch([turn.tasks[0][-1] for turn in turns])
+            return list(outputs_of_all)
+        tables = engine.fetch([output.tasks[0][-1] for output in outputs_of_all])
         if not any(table.num_rows for table in tables):
-            return list(turns)
-        saved = [engine.fetch(list(turn.tasks[0])) for turn in turns]
+            return list(outputs_of_all)
+        saved = [engine.fetch(list(output.tasks[0])) for output in outputs_of_all]
         before, partitions = self.graph, self.cut.partitions
         release(engine, self._placed)
         self.graph, is_gone = mutated(before, tables)
         self.cut, self._placed = self._laid_out(self.graph)
         moved = relaid(
-            self._program, saved, Move(before, self.graph, is_gone), partitions, self.cut
+            self._program, saved, GraphChange(before, self.graph, is_gone), partitions, self.cut
         )
-        engine.release([ref for turn in turns for ref in turn.outputs])
+        engine.release([ref for output in outputs_of_all for ref in output.outputs])
         return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
 
-    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+    def restored(
+        self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]
+    ) -> PartitionOutputs:
         [outputs] = saved
         near = self._placed[index].near
-        return self._turn(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
+        return self._partition_outputs(
+            engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near)
+        )
 
     def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
         program, num_mutations = self._program, int(self._program.mutates)
@@ -122,7 +130,9 @@ class VertexStepper(Generic[AnyGraph]):
             arrays.append((names.take(own) if graph.ids.are_strings else names[own], owners))
         return cut, place(self._engine, cut.partitions, arrays, python=self._program.python)
 
-    def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
+    def _submit(
+        self, engine: Engine, index: int, context: Context, given: Sequence[Ref]
+    ) -> PartitionOutputs:
         place = self._placed[index]
         context = context._replace(num_vertices=self.graph.num_vertices)
         refs = engine.submit(
@@ -130,11 +140,11 @@ class VertexStepper(Generic[AnyGraph]):
             num_outputs=2 + self._num_columns + self.num_partitions + self._program.mutates,
             near=place.near, name="superstep", python=place.python,
         )  # fmt: skip
-        return self._turn(refs)
+        return self._partition_outputs(refs)
 
-    def _turn(self, refs: Sequence[Ref]) -> Turn:
+    def _partition_outputs(self, refs: Sequence[Ref]) -> PartitionOutputs:
         end = 2 + self._num_columns
-        return Turn(
+        return PartitionOutputs(
             (tuple(refs),), tuple(refs[1:end]), tuple(refs[end : end + self.num_partitions])
         )
 
@@ -148,8 +158,8 @@ def superstep(
     step, sent = (run := VertexSuperstep(program, partition, owners, context)).run(
         ids, columns, halted, mails
     )
-    wishes = [step.wishes.as_table()] if program.mutates else []
-    return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *wishes]
+    requests = [step.requests.as_table()] if program.mutates else []
+    return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *requests]
 
 
 def _opened(
