@@ -18,7 +18,7 @@ import numpy as np
 from talka.graph.graph import GraphData
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.vertex_program import VertexProgram
-from talka.graph.supersteps.edge_superstep import EdgePlan
+from talka.graph.supersteps.edge_plan import EdgePlan
 
 _FUNCTIONS: Final = ("message", "update", "initial", "active", "starts", "settled")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, types.NoneType, types.EllipsisType)

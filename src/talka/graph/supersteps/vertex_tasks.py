@@ -1,4 +1,4 @@
-"""Supersteps of a general program as tasks on an engine."""
+"""Supersteps of a vertex program as tasks on an engine."""
 
 from collections.abc import Sequence
 from typing import Any, Generic
@@ -14,7 +14,7 @@ from talka.graph.partitions.placing import Placed, place, release
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
 from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
-from talka.graph.supersteps.relaying import GraphChange, relaid
+from talka.graph.supersteps.relaying import GraphChange, move_outputs
 from talka.graph.supersteps.restoring import (
     check_array,
     check_count,
@@ -26,7 +26,7 @@ from talka.graph.supersteps.vertex_superstep import VertexSuperstep
 
 
 class VertexStepper(Generic[AnyGraph]):
-    """Runs a general program on partitions, and cuts the graph anew when it has changed."""
+    """Submits supersteps of a vertex program, and cuts the graph again after changes."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class VertexStepper(Generic[AnyGraph]):
         how: str,
     ) -> None:
         self.num_partitions = num_partitions
-        self.graph = self._given = graph
+        self.graph = self._original = graph
         self._engine, self._program, self._how = engine, program, how
         self._num_columns = len(program.columns)
         self.cut, self._placed = self._laid_out(graph)
@@ -52,24 +52,24 @@ class VertexStepper(Generic[AnyGraph]):
         return self._submit(engine, index, context, (*before[index].state, *mails))
 
     def complete(
-        self, engine: Engine, context: Context, outputs_of_all: Sequence[PartitionOutputs]
+        self, engine: Engine, context: Context, outputs: Sequence[PartitionOutputs]
     ) -> list[PartitionOutputs]:
-        """Carry out the wishes of a superstep, if there are any: states and mails move along."""
+        """Apply requested changes of the graph, if any, and move states and mails to the new one."""
         if not self._program.mutates or context.is_last:
-            return list(outputs_of_all)
-        tables = engine.fetch([output.tasks[0][-1] for output in outputs_of_all])
+            return list(outputs)
+        tables = engine.fetch([output.tasks[0][-1] for output in outputs])
         if not any(table.num_rows for table in tables):
-            return list(outputs_of_all)
-        saved = [engine.fetch(list(output.tasks[0])) for output in outputs_of_all]
+            return list(outputs)
+        saved = [engine.fetch(list(output.tasks[0])) for output in outputs]
         before, partitions = self.graph, self.cut.partitions
         release(engine, self._placed)
-        self.graph, is_gone = mutated(before, tables)
+        self.graph, is_removed = mutated(before, tables)
         self.cut, self._placed = self._laid_out(self.graph)
-        moved = relaid(
-            self._program, saved, GraphChange(before, self.graph, is_gone), partitions, self.cut
+        moved = move_outputs(
+            self._program, saved, GraphChange(before, self.graph, is_removed), partitions, self.cut
         )
-        engine.release([ref for output in outputs_of_all for ref in output.outputs])
-        return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
+        engine.release([ref for output in outputs for ref in output.refs])
+        return [self.restored(engine, index, [task]) for index, task in enumerate(moved)]
 
     def restored(
         self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]
@@ -108,13 +108,13 @@ class VertexStepper(Generic[AnyGraph]):
             check_indices(program.indices, limits, columns, messages)
 
     def changed_graph(self) -> list[Any]:
-        return [] if self.graph is self._given else as_arrow(self.graph)
+        return [] if self.graph is self._original else as_arrow(self.graph)
 
     def take_graph(self, saved: Sequence[Any]) -> None:
         if len(saved):
             check_count("tables of a graph", saved, 2 if self._program.mutates else 0)
             release(self._engine, self._placed)
-            self.graph = from_arrow(saved, self._given)
+            self.graph = from_arrow(saved, self._original)
             self.cut, self._placed = self._laid_out(self.graph)
 
     def close(self) -> None:
@@ -131,12 +131,12 @@ class VertexStepper(Generic[AnyGraph]):
         return cut, place(self._engine, cut.partitions, arrays, python=self._program.python)
 
     def _submit(
-        self, engine: Engine, index: int, context: Context, given: Sequence[Ref]
+        self, engine: Engine, index: int, context: Context, inputs: Sequence[Ref]
     ) -> PartitionOutputs:
         place = self._placed[index]
         context = context._replace(num_vertices=self.graph.num_vertices)
         refs = engine.submit(
-            superstep, self._program, context, place.partition, *place.arrays, *given,
+            superstep, self._program, context, place.partition, *place.arrays, *inputs,
             num_outputs=2 + self._num_columns + self.num_partitions + self._program.mutates,
             near=place.near, name="superstep", python=place.python,
         )  # fmt: skip
@@ -150,11 +150,19 @@ class VertexStepper(Generic[AnyGraph]):
 
 
 def superstep(
-    program: VertexProgram, context: Context, partition: Any, ids: Any, owners: Any, *given: Any
+    program: VertexProgram,
+    context: Context,
+    partition: Any,
+    ids: Any,
+    owners: Any,
+    *state_and_mails: Any,
 ) -> list[Any]:
-    """Outputs are the report, columns, who halted, mails, and wishes where there may be any."""
+    """Run a superstep; return the report, columns, halting votes, mails, and requested changes.
+
+    The last of these only if the program may change the graph.
+    """
     partition = partition if isinstance(partition, Partition) else Partition.from_blob(partition)
-    columns, halted, mails = _opened(program, partition, given)
+    columns, halted, mails = _inputs(program, partition, state_and_mails)
     step, sent = (run := VertexSuperstep(program, partition, owners, context)).run(
         ids, columns, halted, mails
     )
@@ -162,13 +170,14 @@ def superstep(
     return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *requests]
 
 
-def _opened(
-    program: VertexProgram, partition: Partition, given: Sequence[Any]
+def _inputs(
+    program: VertexProgram, partition: Partition, state_and_mails: Sequence[Any]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[NDArray[Any]]]:
-    if given:
+    """Return columns, halting votes and mails; in superstep 0 zeros, no votes and no mails."""
+    if state_and_mails:
         num_columns = len(program.columns)
-        columns = dict(zip(program.columns, given[:num_columns], strict=True))
-        return columns, given[num_columns], given[num_columns + 1 :]
+        columns = dict(zip(program.columns, state_and_mails[:num_columns], strict=True))
+        return columns, state_and_mails[num_columns], state_and_mails[num_columns + 1 :]
     columns = {name: np.zeros(partition.num_own, kind) for name, kind in program.columns.items()}
-    nothing = np.empty(0, program.message_type)
-    return columns, np.zeros(partition.num_own, np.bool_), [nothing] * partition.num_partitions
+    no_mail = np.empty(0, program.message_type)
+    return columns, np.zeros(partition.num_own, np.bool_), [no_mail] * partition.num_partitions
