@@ -250,7 +250,7 @@ class _Cutting:
         return np.concatenate([[0], np.cumsum(counts)])
 
     def with_routes(self, rows: list[_Rows]) -> list[Partition]:
-        """Add to each partition which of its own vertices the others mirror."""
+        """Return complete partitions, with the places of own vertices that others mirror."""
         partitions = []
         for index, (own, own_rows) in enumerate(zip(self._own, rows, strict=True)):
             sent = [other.source_mirrors[_of(other.source_mirror_offsets, index)] for other in rows]
