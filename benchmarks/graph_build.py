@@ -26,7 +26,7 @@ from benchmarks.harness import (
     with_missing,
 )
 from benchmarks.rmat import rmat
-from talka.graph.graph import Graph
+from talka.graph import Graph
 
 PRESETS = {
     "smoke": {"scale": 11, "strings": 9, "repeats": 1, "igraph": True},
@@ -36,7 +36,7 @@ MEASURE_PEAK = """
 import numpy as np
 from benchmarks.graph_build import ids_of, peak_bytes
 from benchmarks.rmat import rmat
-from talka.graph.graph import Graph
+from talka.graph import Graph
 few = ids_of(KIND, rmat(4))
 Graph.from_edges(few, directed=DIRECTED)  # kernels are loaded, and memory of the interpreter taken
 edges = ids_of(KIND, rmat(SCALE))

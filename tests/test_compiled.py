@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,20 @@ def test_kernels_compile_without_any_folder_to_keep_them_in(way, monkeypatch):
 def test_all_kernels_are_compiled_in_this_one_way(folder):
     found = [path for path in (SOURCES / folder).rglob("*.py") if "njit" in path.read_text()]
     assert found == []
+
+
+def test_a_kernel_is_compiled_again_if_a_class_among_its_arguments_was_renamed(tmp_path):
+    kernel = (
+        "from talka.compiled import compiled\n\n@compiled\ndef first(pair):\n    return pair[0]\n"
+    )
+    (tmp_path / "kernels.py").write_text(kernel)
+    for name in ("Old", "Renamed"):
+        pair = (
+            f"from typing import NamedTuple\n\nclass {name}(NamedTuple):\n    x: int\n    y: int\n"
+        )
+        (tmp_path / "pairs.py").write_text(pair)
+        script = f"import kernels, pairs; print(kernels.first(pairs.{name}(7, 8)))"
+        command = [sys.executable, "-B", "-c", script]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.returncode) == ("7\n", 0), done.stderr
+    assert list(tmp_path.rglob("*.nbi"))

@@ -1,6 +1,7 @@
-"""ARCHITECTURE.md as a test: an import may only point down the layers."""
+"""ARCHITECTURE.md as a test: imports point down the layers, and modules import in no circle."""
 
 import ast
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "talka"
@@ -50,3 +51,61 @@ def test_every_unit_has_a_layer():
         path.name.removesuffix(".py") for path in PACKAGE.iterdir() if path.suffix in ("", ".py")
     }
     assert units - {"__init__", "__pycache__"} <= set(DEPTH)
+
+
+def module_name(path: Path) -> str:
+    parts = ["talka", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(source: str, known: Collection[str]) -> set[str]:
+    """Modules among `known` that a source imports: at module level, inside functions, for types.
+
+    `from talka.graph import Graph` imports the package (its `__init__`), `from talka.graph import
+    csr` the module.
+    """
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            members = [f"{node.module}.{alias.name}" for alias in node.names]
+            names += [member if member in known else node.module for member in members]
+    return {name for name in names if name in known}
+
+
+def find_cycle(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """Return modules of which each imports the next and the last the first; empty if none do."""
+    finished: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return path[path.index(module) :]
+        if module not in finished:
+            for target in sorted(imports[module]):
+                if cycle := visit(target, [*path, module]):
+                    return cycle
+            finished.add(module)
+        return []
+
+    return next((cycle for module in sorted(imports) if (cycle := visit(module, []))), [])
+
+
+def test_modules_do_not_import_in_a_circle():
+    sources = {module_name(path): path.read_text() for path in PACKAGE.rglob("*.py")}
+    imports = {name: imported_modules(source, sources) for name, source in sources.items()}
+    assert imports["talka.graph.api"] >= {"talka.graph.graph", "talka.graph.algorithms"}
+    cycle = find_cycle(imports)
+    assert not cycle, f"import cycle: {' -> '.join([*cycle, cycle[0]])}"
+
+
+def test_a_cycle_through_functions_and_types_is_found():
+    sources = {
+        "talka.a": "import numpy as np\nfrom talka import b",
+        "talka.b": "def f():\n    from talka.c import C",
+        "talka.c": "if TYPE_CHECKING:\n    import talka.a",
+        "talka.d": "import talka.a, talka.c",
+    }
+    imports = {name: imported_modules(source, sources) for name, source in sources.items()}
+    assert find_cycle(imports) == ["talka.a", "talka.b", "talka.c"]
+    assert find_cycle(imports | {"talka.c": set()}) == []

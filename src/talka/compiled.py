@@ -27,6 +27,28 @@ def compiled_with(function: Kernel, **options: Any) -> Kernel:
     """Compile a kernel with further options of numba."""
     options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        return cast(Kernel, numba.njit(function, cache=True, **options))
+        kernel = numba.njit(function, cache=True, **options)
+        _skip_outdated_index(kernel)
+        return cast(Kernel, kernel)
     except RuntimeError:  # no folder to keep it in, as in a read-only container without a home
         return cast(Kernel, numba.njit(function, cache=False, **options))
+
+
+def _skip_outdated_index(kernel: Any) -> None:
+    """Compile again if the cached index of a kernel refers to classes that no longer exist.
+
+    The index names the classes of named tuples among the arguments. numba unpickles it before it
+    compares dates, so after an upgrade that renames such a class, every call would fail.
+    """
+    file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if file is None:  # numba is switched off
+        return
+    load = file._load_index
+
+    def load_if_readable() -> Any:
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
+
+    file._load_index = load_if_readable

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from talka.graph import Graph
 from talka.graph import graph as graph_module
-from talka.graph.graph import Graph
 from talka.graph.kernels.id_table import empty_table, number_ids
 from tests.graph import building_twin
 
@@ -125,7 +125,7 @@ def test_a_table_of_ids_grows_and_keeps_its_numbers():
 
 BOUNDS_CHECKED = """
 import numpy as np
-from talka.graph.graph import Graph
+from talka.graph import Graph
 from tests.graph.test_building import random_edges
 sources, targets = random_edges(9_000, 700)
 for spread in (1, 2**40):

@@ -13,7 +13,7 @@ from numpy.random import normal
 from talka.engine import Embedded
 from talka.errors import InvalidValueError, NeverHaltsError, ProgramError, TaskError
 from talka.graph import Aggregate, EdgeProgram, Graph, RunOptions, run_program
-from talka.graph.supersteps import edge_superstep
+from talka.graph.supersteps import walking
 from tests.graph.programs import (
     PROGRAMS,
     distances,
@@ -43,7 +43,7 @@ def assert_same(program, found, expected):
 @pytest.mark.parametrize("push_cost", [0, 4, 10**9], ids=["push", "either", "pull"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_does_what_its_functions_say(name, push_cost, engine, monkeypatch):
-    monkeypatch.setattr(edge_superstep, "PUSH_COST", push_cost)
+    monkeypatch.setattr(walking, "PUSH_COST", push_cost)
     program = PROGRAMS[name]()
 
     @settings(max_examples=25, deadline=None)
@@ -218,7 +218,7 @@ def test_push_or_pull_is_chosen_from_counts(engine):
 
 
 def test_pushed_supersteps_walk_the_same_edges_however_the_graph_is_cut(engine, monkeypatch):
-    monkeypatch.setattr(edge_superstep, "PUSH_COST", 0)
+    monkeypatch.setattr(walking, "PUSH_COST", 0)
     generator = np.random.default_rng(6)
     graph = Graph.from_edges(tuple(generator.integers(0, 300, (2, 2_000))))
     walked = {}

@@ -7,14 +7,14 @@ import pytest
 from talka.errors import NeverHaltsError
 from talka.graph import EdgeProgram, Graph, RunOptions
 from talka.graph.supersteps import running
-from talka.graph.supersteps.halting import Rules
+from talka.graph.supersteps.halting import HaltingRules
 from talka.graph.supersteps.protocol import Report
 
 QUIET, LOUD = Report(is_quiet=True), Report(is_quiet=False)
 
 
 def rules(num_supersteps=None, max_supersteps=None, until=None, aggregates=None, master=None):
-    return Rules(num_supersteps, max_supersteps, until, aggregates or {}, master)
+    return HaltingRules(num_supersteps, max_supersteps, until, aggregates or {}, master)
 
 
 def reports(*values):

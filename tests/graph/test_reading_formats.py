@@ -13,7 +13,7 @@ import scipy.sparse
 from talka.errors import EdgeFileError, TalkaError
 from talka.events import Stream
 from talka.events.base import Noted
-from talka.graph.graph import Graph
+from talka.graph import Graph
 from tests.graph.building_twin import assert_same, build
 
 BANNER = "%%MatrixMarket matrix coordinate"
@@ -68,11 +68,11 @@ class TestMatrixMarket:
         [
             ("1 2\n", "line 1: it does not begin with the banner"),
             (f"{BANNER} complex general\n1 1 0\n", "'matrix coordinate complex general' is not"),
-            ("%%MatrixMarket matrix array real general\n2 2\n1\n", "is not read"),
+            ("%%MatrixMarket matrix array real general\n2 2\n1\n", "is not supported"),
             (f"{BANNER} pattern general\n3 4 1\n1 2\n", "line 2: a matrix of 3 x 4 is not a graph"),
             (f"{BANNER} pattern general\n% c\n3 3\n1 2\n", "line 3: .*three whole numbers"),
-            (f"{BANNER} pattern general\n", "no line with the size"),
-            (f"{BANNER} pattern general\n3 3 2\n1 2\n", "1 entries, but says that there are 2"),
+            (f"{BANNER} pattern general\n", "line with the size of the matrix is missing"),
+            (f"{BANNER} pattern general\n3 3 2\n1 2\n", "1 entries, but its size line declares 2"),
             (f"{BANNER} pattern general\n3 3 1\n0 2\n", "indices from 0 to 0"),
             (f"{BANNER} pattern general\n3 3 1\n1 4\n", "indices from 4 to 4"),
             (f"{BANNER} real general\n3 3 1\n1 2\n", "line 3: '1 2' has 2 fields"),
@@ -134,11 +134,11 @@ class TestMetis:
             ("", "it is empty"),
             ("3\n1\n", "not `n m"),
             ("2 1 2\n2\n1\n", "not `n m"),
-            ("3 2\n2\n1 3\n", "3 neighbours, but the first line says 2 edges"),
-            ("2 1\n2\n1\n1\n", "3 lines after the first, but the first line says 2 vertices"),
-            ("2 1\n3\n1\n", "neighbours from 1 to 3, but the first line says 2 vertices"),
+            ("3 2\n2\n1 3\n", "3 neighbours, but the first line declares 2 edges"),
+            ("2 1\n2\n1\n1\n", "3 lines after the first, but the first line declares 2 vertices"),
+            ("2 1\n3\n1\n", "neighbours from 1 to 3, but the first line declares 2 vertices"),
             ("2 1 1\n2 5\n1\n", "the line of vertex 2 has 1 fields"),
-            ("2 1\n% c\n2\nx\n", "line 4: 'x' is no whole number"),
+            ("2 1\n% c\n2\nx\n", "line 4: 'x' is not a whole number"),
         ],
     )
     def test_what_does_not_fit_is_an_error(self, tmp_path, content, problem):
@@ -200,9 +200,12 @@ class TestNumbersOfVerticesAndEdges:
     [
         ("https://example.org/edges.txt", "it is an address, not a file. Fetch it first: curl"),
         ("s3://bucket/edges.csv", "it is an address, not a file. Fetch it first: aws s3"),
-        ("edges.txt.bz2", "it is packed by bzip2, which is not read. Unpack it: bzcat"),
-        ("edges.csv.xz", "it is packed by xz"),
-        ("graph.graphml", "it is GraphML, which is not read. Convert it"),
+        (
+            "edges.txt.bz2",
+            "it is compressed by bzip2, which is not supported. Decompress it: bzcat",
+        ),
+        ("edges.csv.xz", "it is compressed by xz"),
+        ("graph.graphml", "it is GraphML, which is not supported. Convert it"),
         ("graph.graphml.gz", "it is GraphML"),
         ("graph.xml", "it is XML"),
     ],
@@ -221,10 +224,10 @@ def _graphml():
 @pytest.mark.parametrize(
     "content, problem",
     [
-        (bz2.compress(b"1 2\n"), "packed by bzip2, not text"),
-        (lzma.compress(b"1 2\n"), "packed by xz, not text"),
+        (bz2.compress(b"1 2\n"), "compressed by bzip2, not text"),
+        (lzma.compress(b"1 2\n"), "compressed by xz, not text"),
         (_graphml(), "it is XML, not text"),
-        (b"PAR1" + bytes(90), "it is Parquet, not text. Say so"),
+        (b"PAR1" + bytes(90), "it is Parquet, not text. Use the format parquet"),
     ],
     ids=["bz2", "xz", "graphml", "parquet"],
 )

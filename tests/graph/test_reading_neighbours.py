@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import EdgeFileError, UnknownNameError
-from talka.graph.graph import Graph
+from talka.graph import Graph
 from tests.graph.building_twin import assert_same, build
 
 IDS = st.integers(0, 20)
@@ -38,7 +38,7 @@ def test_any_name_can_be_said_to_hold_neighbours(tmp_path):
 def test_a_broken_id_among_neighbours_is_named_with_its_line(tmp_path):
     path = tmp_path / "x.adj"
     path.write_text("1 2 3\n\n4 5 x 6\n7\n")
-    with pytest.raises(EdgeFileError, match="'x' is no whole number") as raised:
+    with pytest.raises(EdgeFileError, match="'x' is not a whole number") as raised:
         Graph.from_edges(path)
     assert raised.value.line == 3
 

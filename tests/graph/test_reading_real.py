@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from talka.graph.graph import Graph
+from talka.graph import Graph
 
 DATA = Path(os.environ.get("TALKA_DATA", "../shared/data")) / "graphs"
 LDBC = [

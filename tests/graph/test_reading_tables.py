@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from talka.errors import EdgeFileError, GraphError, GraphTooLargeError
 from talka.events import Stream
 from talka.events.base import Noted
+from talka.graph import Graph
 from talka.graph.building import memory
-from talka.graph.graph import Graph
 from tests.graph.building_twin import assert_same, build
 
 PAIRS = [(4, 2), (2, 4), (7, 4), (4, 4)]
@@ -116,7 +116,7 @@ def test_the_columns_that_were_taken_are_noted(tmp_path, name):
 
 def test_two_columns_of_one_name_are_an_error(tmp_path):
     (tmp_path / "edges.csv").write_text("vertex,vertex\n1,2\n")
-    with pytest.raises(EdgeFileError, match="line 1: two columns are called 'vertex'"):
+    with pytest.raises(EdgeFileError, match="line 1: two columns are named 'vertex'"):
         Graph.from_edges(tmp_path / "edges.csv")
 
 
@@ -207,14 +207,14 @@ def test_a_tuple_of_two_columns_is_sources_and_targets(make):
         (([1.5], [2.5]), {}, "sources of type float64"),
         (([True], [False]), {}, "sources of type bool"),
         (([[1, 2]], [[2, 3]]), {}, "sources of 2 dimensions"),
-        (([1, "a"], [2, 3]), {}, "sources of mixed or unknown kinds"),
-        (([2**70], [1]), {}, "sources of mixed or unknown kinds"),
+        (([1, "a"], [2, 3]), {}, "sources of mixed or unknown types"),
+        (([2**70], [1]), {}, "sources of mixed or unknown types"),
         ((["a"], [1]), {}, "sources that are strings and targets that are whole numbers"),
         (([1], [2]), {"vertices": ["a"]}, "vertices that are strings and sources and targets"),
         (([-1], [2]), {"vertices": [2**63]}, "negative ids beside ids of unsigned 64 bits"),
         (([1], [2]), {"weights": [1.0, 2.0]}, r"1 edges and weights of shape \(2,\)"),
         (([1, 2], [2, 3]), {"weights": [1.0, np.nan]}, r"NaN or NULL \(edge 1\)"),
-        (([1], [2]), {"weights": ["a"]}, "weights that are no numbers"),
+        (([1], [2]), {"weights": ["a"]}, "weights that are not numbers"),
         (TABLE, {"weights": WEIGHTS}, "two columns of weights"),
         (pa.table({"a": [1]}), {}, r"a table with the columns \['a'\]"),
         (pa.table({"a": [1, None], "b": [1, 2]}), {}, r"column 'a'\) with NULL in row 1"),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from talka.errors import EdgeFileError, GraphTooLargeError
 from talka.events import Stream
 from talka.events.base import Measured, PhaseAdvanced, PhaseStarted
+from talka.graph import Graph
 from talka.graph.building import memory
-from talka.graph.graph import Graph
 from talka.graph.reading import blocks, text
 from talka.units import format_bytes
 from tests.graph.building_twin import assert_same, build
@@ -163,14 +163,14 @@ def test_ids_of_unsigned_64_bits_are_read(tmp_path):
     [
         ("7", "'7' has 1 field, but the lines before it have 2"),
         ("7 8 9", "'7 8 9' has 3 fields, but the lines before it have 2"),
-        ("7 x", "'x' is no whole number"),
-        ("-,7", "'-' is no whole number"),
-        ("7 8.0", "'8.0' is no whole number"),
-        ("7 +8", "'\\+8' is no whole number"),
+        ("7 x", "'x' is not a whole number"),
+        ("-,7", "'-' is not a whole number"),
+        ("7 8.0", "'8.0' is not a whole number"),
+        ("7 +8", "'\\+8' is not a whole number"),
         (f"7 {2**64}", f"the id '{2**64}' is beyond 64 bits"),
         (f"7 -{2**63 + 1}", f"the id '-{2**63 + 1}' is beyond 64 bits"),
         (f"7 {10**400}", "the id '1000.*'... is beyond 64 bits"),
-        ("7 \0", r"'\\x00' is no whole number"),
+        ("7 \0", r"'\\x00' is not a whole number"),
     ],
 )
 @pytest.mark.parametrize("num_before", [2, 300_000])
@@ -188,7 +188,7 @@ def test_a_broken_line_is_named(tmp_path, line, problem, num_before):
 def test_a_weight_that_is_no_number_is_named_with_its_line(tmp_path, weight):
     weight = weight.replace(",", ".")
     path = written(tmp_path, f"1 2 0.5\n# c\n2 3 {weight}\n")
-    with pytest.raises(EdgeFileError, match=f"the weight '{weight}' is no number") as raised:
+    with pytest.raises(EdgeFileError, match=f"the weight '{weight}' is not a number") as raised:
         Graph.from_edges(path)
     assert raised.value.line == 3
 

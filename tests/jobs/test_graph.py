@@ -231,7 +231,7 @@ class TestResuming:
         content = bytearray(saved.read_bytes())
         content[-9] ^= 1
         saved.write_bytes(content)
-        with pytest.raises(SavedStateError, match="its checksum does not hold"):
+        with pytest.raises(SavedStateError, match="its checksum does not match"):
             run(self.job(edges, out, "pagerank", resume=True))
 
 

@@ -6,13 +6,13 @@ from talka.engine.base import Engine, Ref
 from talka.engine.lineage import Retries
 
 if TYPE_CHECKING:
-    from talka.engine.gangs.gang import GangWorker
+    from talka.engine.gangs.worker import GangWorker
     from talka.engine.local.embedded import Embedded
     from talka.engine.on_ray.engine import OnRay
 
 __all__ = ["Embedded", "Engine", "GangWorker", "OnRay", "Ref", "Retries"]
 
-_HOMES = {"Embedded": "local.embedded", "GangWorker": "gangs.gang", "OnRay": "on_ray.engine"}
+_HOMES = {"Embedded": "local.embedded", "GangWorker": "gangs.worker", "OnRay": "on_ray.engine"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """Graphs: think like a vertex, run like compiled code."""
 
-from talka.graph.graph import Graph
+from talka.graph.api import Graph
 from talka.graph.programs.edge_program import Aggregate, EdgeProgram
 from talka.graph.programs.step import Step
 from talka.graph.programs.vertex_program import VertexProgram

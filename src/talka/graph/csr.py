@@ -1,4 +1,4 @@
-"""Edges grouped by one of their ends: the two arrays behind every loop over a graph."""
+"""Edges grouped by one of their ends, in compressed sparse rows."""
 
 from typing import Any, NamedTuple
 
@@ -7,16 +7,17 @@ from numpy.typing import NDArray
 
 
 class Csr(NamedTuple):
-    """Row r has `columns[offsets[r]:offsets[r + 1]]`, ascending, and weights beside them.
+    """Compressed sparse rows: row r has the columns `columns[offsets[r]:offsets[r + 1]]`, ascending.
 
-    Numbers are unsigned and of 32 bits wherever they fit: signed ones cost kernels 30 to 70% of
+    Integers are unsigned and have 32 bits where they fit: signed ones cost kernels 30 to 70% of
     their speed, because every index is checked for a sign and widened.
     """
 
     offsets: NDArray[Any]
-    """One more than there are rows; uint32, or uint64 for 2**32 entries and more."""
+    """Start of each row, and the end of the last; uint32, or uint64 from 2**32 entries on."""
     columns: NDArray[np.uint32]
     weights: NDArray[np.float64] | None
+    """One weight per entry of `columns`, or None."""
 
     @property
     def num_rows(self) -> int:
@@ -27,6 +28,6 @@ class Csr(NamedTuple):
         return len(self.columns)
 
     def degrees(self) -> NDArray[np.int64]:
-        """Entries in each row."""
+        """Return the number of entries in each row."""
         ends = self.offsets.astype(np.int64)
         return ends[1:] - ends[:-1]

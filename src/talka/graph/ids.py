@@ -1,4 +1,4 @@
-"""What vertices are called outside, and their numbers inside."""
+"""Ids of vertices, as users know them, and their internal numbers."""
 
 import operator
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from talka.errors import UnknownVertexError
 
 
 class Ids(NamedTuple):
-    """Ids in ascending order, each with the number that kernels know the vertex by.
+    """Ids in ascending order, and the number of each vertex, which kernels work with.
 
     >>> ids = Ids.ranked(np.array([3, 7, 9]), np.array([2, 0, 1]))
     >>> ids.number_of(9), ids.vertex_of(0), ids.numbers_of([9, 3])
@@ -20,14 +20,15 @@ class Ids(NamedTuple):
     """
 
     ascending: Any
-    """int64 or uint64, or an Arrow array of strings (in the order of their UTF-8 bytes)."""
+    """Ids: int64 or uint64, or an Arrow array of strings (in the order of their UTF-8 bytes)."""
     numbers: NDArray[np.uint32]
-    """The number of each of `ascending`."""
+    """Vertex number of each id of `ascending`."""
     ranks: NDArray[np.uint32]
-    """The other way: where in `ascending` each number is."""
+    """Index in `ascending` of each vertex number; the inverse of `numbers`."""
 
     @classmethod
     def ranked(cls, ascending: Any, ranks: NDArray[Any]) -> "Ids":
+        """Return the ids with these ranks by vertex number; arrays become read-only."""
         numbers = np.empty(len(ranks), np.uint32)
         numbers[ranks] = np.arange(len(ranks), dtype=np.uint32)
         ids = cls(ascending, numbers, ranks.astype(np.uint32, copy=False))
@@ -44,7 +45,7 @@ class Ids(NamedTuple):
         return int(self.numbers_of([vertex])[0])
 
     def numbers_of(self, vertices: Any) -> NDArray[np.uint32]:
-        """Numbers of many ids at once, given as an array or a sequence."""
+        """Return the vertex numbers of an array or sequence of ids."""
         look_up = self._string_places if self.are_strings else self._places
         return self.numbers[look_up(vertices)]
 
@@ -56,13 +57,13 @@ class Ids(NamedTuple):
         return str(id_) if self.are_strings else int(id_)
 
     def as_arrow(self) -> Any:
-        """The ids, ascending, without a copy."""
+        """Return the ids as an Arrow array, ascending, without a copy."""
         return self.ascending if self.are_strings else pa.array(self.ascending)
 
     def _places(self, vertices: Any) -> NDArray[np.int64]:
         wanted = _as_integers(vertices, self.ascending.dtype)
         if wanted is None:
-            raise self._unknown(next(one for one in vertices if not self._has(one)))
+            raise self._unknown(next(vertex for vertex in vertices if not self._has(vertex)))
         places = np.searchsorted(self.ascending, wanted)
         found = places < len(self.ascending)
         found[found] = self.ascending[places[found]] == wanted[found]
@@ -71,17 +72,16 @@ class Ids(NamedTuple):
         return np.asarray(places, np.int64)
 
     def _has(self, vertex: object) -> bool:
-        """One id that may be of any kind, or a whole number of any size."""
+        """Return whether an id of any type, or an integer of any size, exists."""
         wanted = _as_integers([vertex], self.ascending.dtype)
         return wanted is not None and bool(np.isin(wanted, self.ascending)[0])
 
     def _string_places(self, vertices: Any) -> NDArray[np.int64]:
         wanted = list(vertices) if not isinstance(vertices, pa.Array) else vertices.to_pylist()
-        for one in wanted:
-            if not isinstance(one, str):
-                raise self._unknown(one)
-        looked_up = pa.array(wanted, self.ascending.type)
-        places = pc.index_in(looked_up, value_set=self.ascending)
+        for vertex in wanted:
+            if not isinstance(vertex, str):
+                raise self._unknown(vertex)
+        places = pc.index_in(pa.array(wanted, self.ascending.type), value_set=self.ascending)
         if places.null_count:
             raise self._unknown(wanted[places.is_null().index(True).as_py()])
         return np.asarray(places.to_numpy(), np.int64)
@@ -96,15 +96,15 @@ class Ids(NamedTuple):
 
 
 def _as_integers(vertices: Any, dtype: Any) -> Any:
-    """As an array of that type; None where something is no whole number, or outside of it."""
+    """Return an array of type `dtype`; None if a value is not an integer in its range."""
     array = np.asarray(vertices)
     if array.dtype == dtype or array.size == 0:
         return array.astype(dtype, copy=False)
     limits = np.iinfo(dtype)
     try:
-        exact = [operator.index(one) for one in array.tolist()]
+        exact = [operator.index(value) for value in array.tolist()]
     except TypeError:
         return None
-    if not all(limits.min <= one <= limits.max for one in exact):
+    if not all(limits.min <= value <= limits.max for value in exact):
         return None
     return np.array(exact, dtype)

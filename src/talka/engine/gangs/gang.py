@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -32,18 +31,6 @@ from talka.machine import num_cores
 # After the first sign of failure: others may still tell that they died first.
 GRACE_S = 0.5
 TAIL_BYTES = 8_000
-
-
-@dataclass(frozen=True)
-class GangWorker:
-    """What a rank knows about itself. The process group is torch.distributed's default one."""
-
-    rank: int
-    size: int
-    events: Stream
-    """Writes `events.rank-R.jsonl` when the engine has a run directory."""
-    log_path: Path | None
-    """Where all that this rank prints goes; without a run directory, an unnamed file."""
 
 
 class Sign(NamedTuple):

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from talka.engine.calls import Caught, apply, explain
-from talka.engine.gangs.gang import GangWorker, encoded
+from talka.engine.gangs.gang import encoded
+from talka.engine.gangs.worker import GangWorker
 from talka.engine.local import wire
 from talka.engine.shipping import unship
 from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream

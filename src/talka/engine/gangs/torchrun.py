@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from talka.engine import storage
-from talka.engine.gangs.gang import GangWorker
+from talka.engine.gangs.worker import GangWorker
 from talka.engine.storage import Packed
 from talka.errors import InvalidValueError
 from talka.events import RUN_DIR_VARIABLE, Stream

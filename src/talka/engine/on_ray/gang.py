@@ -19,7 +19,8 @@ from ray.util.scheduling_strategies import (
 
 from talka.engine import storage
 from talka.engine.calls import Caught, Problem, apply, explain
-from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit
+from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, Sign, culprit
+from talka.engine.gangs.worker import GangWorker
 from talka.engine.on_ray.task import stored_form, value_of
 from talka.engine.shipping import ship, unship
 from talka.errors import ClusterError, GangError

@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.algorithms.answers import Vertices, ids_at, numbers_of, to_the_end
+from talka.graph.graph import GraphData
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
-
 _FAR = 2**31 - 1
 
 
 def bfs(
-    graph: "Graph",
+    graph: GraphData,
     source: Vertices,
     *,
     with_parents: bool = False,
@@ -55,7 +54,7 @@ def bfs(
     return table.append_column("parent", ids_at(graph, graph.ids.ranks[parents], has_parent))
 
 
-def _parents(graph: "Graph", levels: NDArray[np.int32], options: RunOptions) -> NDArray[np.int64]:
+def _parents(graph: GraphData, levels: NDArray[np.int32], options: RunOptions) -> NDArray[np.int64]:
     """The smallest number one level above: no neighbour is higher, so the smallest pair has it."""
     program = EdgeProgram(
         initial=lambda: 0,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from talka.graph.algorithms.closing import Closing
+from talka.graph.graph import GraphData
 from talka.graph.kernels.triangles import clustering as clustered
 from talka.graph.programs.step import Step
 from talka.graph.programs.vertex_program import VertexProgram
@@ -17,10 +18,8 @@ from talka.graph.supersteps.running import RunOptions, run_program
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
 
-
-def clustering(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
+def clustering(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
     """The coefficient of each vertex, from 0 to 1; 0 where there are fewer than two neighbours."""
     options = options or RunOptions()
     if options.num_partitions == 1:

@@ -12,6 +12,7 @@ from talka.errors import InvalidValueError
 from talka.graph.algorithms.answers import by_rank, table_of_ids
 from talka.graph.algorithms.spreading import INDICES, MESSAGE, gathered, spread
 from talka.graph.csr import Csr
+from talka.graph.graph import GraphData
 from talka.graph.kernels.labels import most_frequent
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.programs.step import Step
@@ -21,11 +22,9 @@ from talka.graph.supersteps.running import RunOptions, run_program
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
-
 
 def communities(
-    graph: "Graph", num_supersteps: int = 10, *, options: RunOptions | None = None
+    graph: GraphData, num_supersteps: int = 10, *, options: RunOptions | None = None
 ) -> "pa.Table":
     """The id that each vertex has as its label in the end."""
     if num_supersteps < 0:

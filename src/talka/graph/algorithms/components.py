@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.algorithms.answers import by_rank, table_of_ids, to_the_end
+from talka.graph.graph import GraphData
 from talka.graph.kernels.components import (
     components as united,
 )
@@ -23,10 +24,8 @@ from talka.graph.supersteps.running import RunOptions, run_program
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
 
-
-def components(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
+def components(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
     """The smallest id in the weakly connected component of each vertex."""
     options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.undirected()

@@ -10,6 +10,7 @@ import numpy as np
 
 from talka.graph.algorithms.answers import to_the_end
 from talka.graph.algorithms.spreading import INDICES, MESSAGE, gathered, spread
+from talka.graph.graph import GraphData
 from talka.graph.kernels.cores import cores as peeled
 from talka.graph.kernels.cores import peel
 from talka.graph.programs.step import Step
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
 
-
-def cores(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
+def cores(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
     """The core number of each vertex; directions, copies of an edge and loops do not count."""
     options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.simple()

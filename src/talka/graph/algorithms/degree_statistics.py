@@ -1,19 +1,17 @@
 """How many edges vertices have: what one wants to know of a graph before anything runs over it."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.csr import Csr
-
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
+from talka.graph.graph import GraphData
 
 PERCENTILES: Final = (1, 5, 25, 75, 95, 99)
 
 
-def degree_statistics(graph: "Graph") -> dict[str, Any]:
+def degree_statistics(graph: GraphData) -> dict[str, Any]:
     """Counts for the whole graph, and how degrees are spread, edges in and edges out.
 
     Of several edges with the same ends all but one are duplicates. A vertex is isolated if it has

@@ -11,20 +11,19 @@ from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError
 from talka.graph.algorithms.answers import Vertices, numbers_of
+from talka.graph.graph import GraphData
 from talka.graph.programs.edge_program import Aggregate, EdgeProgram
 from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
-
 Sources = Vertices | Mapping[Any, float]
 """Ids, or ids with weights."""
 
 
 def pagerank(
-    graph: "Graph",
+    graph: GraphData,
     damping: float = 0.85,
     num_supersteps: int | None = None,
     *,
@@ -71,7 +70,7 @@ def _jump_to_sources(combined: float, sinks: float, restart: float, damping: flo
     return restart * (1 - damping + damping * sinks) + damping * combined
 
 
-def restart_shares(graph: "Graph", sources: Sources) -> NDArray[np.float64]:
+def restart_shares(graph: GraphData, sources: Sources) -> NDArray[np.float64]:
     """The share of jumps that go to each vertex, by number."""
     if isinstance(sources, Mapping):
         vertices, weights = list(sources), np.array(list(sources.values()), np.float64)

@@ -10,16 +10,15 @@ import numpy as np
 
 from talka.errors import InvalidValueError
 from talka.graph.algorithms.answers import Vertices, numbers_of, to_the_end
+from talka.graph.graph import GraphData
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.supersteps.running import RunOptions, run_program
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
 
-
-def sssp(graph: "Graph", source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
+def sssp(graph: GraphData, source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
     """The smallest sum of weights on a path from the nearest source; NULL where there is no path.
 
     Edges without weights count 1 each.
@@ -49,7 +48,7 @@ def _unweighted(value: float) -> float:
     return value + 1.0
 
 
-def _check_weights(graph: "Graph") -> None:
+def _check_weights(graph: GraphData) -> None:
     weights = graph.out.weights
     if weights is None or len(weights) == 0 or weights.min() >= 0:
         return

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.graph.algorithms.answers import table_of_ids, to_the_end
+from talka.graph.graph import GraphData
 from talka.graph.kernels.components import smallest_in_trees
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.supersteps.running import RunOptions, run_program
@@ -22,10 +23,8 @@ from talka.graph.supersteps.running import RunOptions, run_program
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
 
-
-def strong_components(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
+def strong_components(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
     """The smallest id in the strongly connected component of each vertex."""
     # Each run is short, and the next one depends on it: there is nothing to resume from.
     options = replace(to_the_end(graph, options), checkpoint_dir=None, resume=False)
@@ -70,7 +69,7 @@ def _return(colours: NDArray[np.uint32]) -> EdgeProgram:
     )
 
 
-def keeps_edges_in(graph: "Graph", options: RunOptions) -> NDArray[np.bool_]:
+def keeps_edges_in(graph: GraphData, options: RunOptions) -> NDArray[np.bool_]:
     """Whether each vertex stays, by number. The value is how many edges in are left to it."""
     program = EdgeProgram(
         initial=lambda in_degree: in_degree,

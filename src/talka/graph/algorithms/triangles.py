@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from talka.graph.algorithms.closing import Closing
+from talka.graph.graph import GraphData
 from talka.graph.kernels.triangles import triangles as closed
 from talka.graph.programs.step import Step
 from talka.graph.programs.vertex_program import VertexProgram
@@ -13,20 +14,18 @@ from talka.graph.supersteps.running import Outcome, RunOptions, run_program
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from talka.graph.graph import Graph
 
-
-def triangles(graph: "Graph", *, options: RunOptions | None = None) -> "pa.Table":
+def triangles(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
     """How many triangles each vertex is part of; directions, copies and loops do not count."""
     return graph.table(_counted(graph, options).values)
 
 
-def num_triangles(graph: "Graph", *, options: RunOptions | None = None) -> int:
+def num_triangles(graph: GraphData, *, options: RunOptions | None = None) -> int:
     """How many triangles there are."""
     return int(_counted(graph, options).values.sum()) // 3
 
 
-def _counted(graph: "Graph", options: RunOptions | None) -> Outcome:
+def _counted(graph: GraphData, options: RunOptions | None) -> Outcome[GraphData]:
     options = options or RunOptions()
     alone = options.num_partitions == 1
     program = Triangles() if alone else Closing(by_direction=False)

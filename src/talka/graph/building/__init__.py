@@ -1,1 +1,1 @@
-"""How edges become rows: ids to vertex numbers, edges grouped by source and by target."""
+"""Building a graph: ids to vertex numbers, edges grouped by source and by target."""

@@ -1,11 +1,11 @@
-"""From edges between ids to rows of both directions.
+"""Build the rows of both directions from edges between ids.
 
 ids -> slots (`renumbering.py`) -> degrees -> numbers -> entries by target -> by source -> by target
 
-Numbers descend by degree: what loops over a graph gathers most is then close together. Entries are
-grouped three times because grouping keeps their order: after the first time targets ascend, so
-after the second the columns of each row do, and after the third those of the other direction.
-Without a direction, the rows of both are merged.
+Vertex numbers descend by degree, so that the values that loops over a graph read most are close
+together in memory. Entries are grouped three times because grouping keeps their order: after the
+first time targets ascend, so after the second the columns of each row do, and after the third those
+of the other direction. For an undirected graph the rows of both directions are merged.
 """
 
 from typing import Any, NamedTuple
@@ -28,26 +28,30 @@ _NUM_STEPS = 4
 _MOST = np.uint64(2**32 - 1)
 
 
-class Rules(NamedTuple):
+class BuildRules(NamedTuple):
+    """Options for building a graph; see `Graph.from_edges`."""
+
     directed: bool = True
     drop_duplicates: bool = False
     drop_loops: bool = False
 
 
 class Built(NamedTuple):
+    """The arrays of a graph."""
+
     out: Csr
     into: Csr
-    """The same object as `out` where edges have no direction."""
+    """Edges by target; the same object as `out` in an undirected graph."""
     ids: Ids
     num_edges: int
-    """An edge without a direction counts once, though it has two entries."""
+    """Number of edges; an undirected edge counts once, although it has two entries."""
 
 
-def build(edges: Edges, rules: Rules, *, num_threads: int, events: Stream) -> Built:
-    """Rows of both directions; shown and measured as `graph/build`.
+def build(edges: Edges, rules: BuildRules, *, num_threads: int, events: Stream) -> Built:
+    """Build the rows of both directions; progress is reported as `graph/build`.
 
-    Arrays are freed as soon as they are done with: edges, if the caller does not keep them, are
-    gone before the rows are complete.
+    Arrays are freed as early as possible: unless the caller keeps a reference, the edges are freed
+    before the rows are complete.
     """
     if edges.twice and not rules.directed:
         rules = rules._replace(drop_duplicates=True)
@@ -58,33 +62,33 @@ def build(edges: Edges, rules: Rules, *, num_threads: int, events: Stream) -> Bu
         numbered = _numbered(slots, rules)
         phase.advance()
         num_entries, is_weighted = int(numbered.incoming.offsets[-1]), weights is not None
-        room = grouping.make_room(num_entries, is_weighted=is_weighted)
+        buffer = grouping.make_buffer(num_entries, is_weighted=is_weighted)
         grouping.share_edges(
             slots,
             weights,
             numbered.rows,
             numbered.incoming,
-            room,
+            buffer,
             drop_loops=rules.drop_loops,
             num_threads=num_threads,
         )
         del slots, weights
         columns = grouping.make_columns(num_entries, is_weighted=is_weighted)
-        by_target = grouping.settled(numbered.incoming, room, columns, num_threads)
+        by_target = grouping.sort_into_rows(numbered.incoming, buffer, columns, num_threads)
         phase.advance()
-        grouping.share_rows(by_target, numbered.outgoing, room, num_threads)
-        # The columns may be written over: all entries lie in `room` now.
-        out = grouping.settled(numbered.outgoing, room, columns, num_threads)
+        grouping.share_rows(by_target, numbered.outgoing, buffer, num_threads)
+        # The columns may be overwritten: all entries are in `buffer` now.
+        out = grouping.sort_into_rows(numbered.outgoing, buffer, columns, num_threads)
         del by_target, columns
         phase.advance()
         incoming = numbered.incoming
         if rules.drop_duplicates:
             out = grouping.without_duplicates(out)
             incoming = Buckets.over(grouping.column_offsets(out))
-        grouping.share_rows(out, incoming, room, num_threads)
+        grouping.share_rows(out, incoming, buffer, num_threads)
         columns = grouping.make_columns(out.num_entries, is_weighted=is_weighted)
-        into = grouping.settled(incoming, room, columns, num_threads)
-        del room
+        into = grouping.sort_into_rows(incoming, buffer, columns, num_threads)
+        del buffer
         freeze(out)
         freeze(into)
         built = Built(out, into, numbered.ids, out.num_entries)
@@ -94,9 +98,9 @@ def build(edges: Edges, rules: Rules, *, num_threads: int, events: Stream) -> Bu
     return built
 
 
-def _without_directions(built: Built, rules: Rules, num_threads: int) -> Built:
+def _without_directions(built: Built, rules: BuildRules, num_threads: int) -> Built:
     both, num_edges = union(built.out, built.into, num_threads), built.num_edges
-    if rules.drop_duplicates:  # those that went there and back are duplicates, too
+    if rules.drop_duplicates:  # edges in both directions are duplicates, too
         both = grouping.without_duplicates(both)
         num_edges = (both.num_entries + int(_loops_by_row(both, num_threads).sum())) // 2
     freeze(both)
@@ -104,7 +108,7 @@ def _without_directions(built: Built, rules: Rules, num_threads: int) -> Built:
 
 
 def union(out: Csr, into: Csr, num_threads: int) -> Csr:
-    """Rows of an undirected graph that has every edge of a directed one; a loop is one entry.
+    """Return the rows of a directed graph without its directions; a loop is one entry.
 
     Merging two sorted rows costs less time and memory than grouping each edge twice.
     """
@@ -126,24 +130,27 @@ def _loops_by_row(csr: Csr, num_threads: int) -> NDArray[np.int64]:
 
 
 def freeze(csr: Csr) -> None:
+    """Make the arrays read-only."""
     for array in csr:
         if array is not None:
             array.flags.writeable = False
 
 
 class Numbered(NamedTuple):
+    """Vertices with their numbers, and the sizes of their rows."""
+
     ids: Ids
     rows: NDArray[np.uint32]
-    """The slot of each number."""
+    """Slot of each vertex number."""
     outgoing: Buckets
     incoming: Buckets
 
 
-def _numbered(slots: Slots, rules: Rules) -> Numbered:
-    """Count edges by slot, and number the slots that exist by them.
+def _numbered(slots: Slots, rules: BuildRules) -> Numbered:
+    """Count edges by slot, and number the slots that exist by descending degree.
 
-    One thread counts sources, one targets: so there is one count for each slot. Duplicates count,
-    too, even where they will be dropped.
+    One thread counts sources, one targets, so no count is shared. Duplicates count, too, even if
+    they are dropped later.
     """
     fits = 2 * len(slots.ends[0]) < 2**32
     counts = np.zeros((2, slots.num_slots), np.uint32 if fits else np.uint64)
@@ -164,7 +171,7 @@ def _numbered(slots: Slots, rules: Rules) -> Numbered:
         loops[:] = 0
     present = np.flatnonzero(exists).astype(np.uint32)
     check_number_of_vertices(len(present))
-    # Without a direction a loop is one entry; then `loops` are those that were counted twice.
+    # In an undirected graph a loop is one entry; `loops` then are the ends counted twice.
     ranks = _by_degree((outgoing + incoming - loops)[present])
     rows = present[ranks]
     return Numbered(
@@ -176,9 +183,10 @@ def _numbered(slots: Slots, rules: Rules) -> Numbered:
 
 
 def _by_degree(degrees: NDArray[Any]) -> NDArray[np.uint32]:
-    """Places in descending order of degree, of equal ones in ascending order.
+    """Return places in descending order of degree, and in ascending order for equal degrees.
 
-    Degree above, place below, and one sort of plain numbers: a stable sort of places is slower.
+    Sorts integers with the degree in the upper half and the place in the lower half, which is
+    faster than a stable sort of places.
 
     >>> _by_degree(np.array([1, 5, 1, 7], np.uint32))
     array([3, 1, 0, 2], dtype=uint32)

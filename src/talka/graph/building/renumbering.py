@@ -1,8 +1,8 @@
-"""From ids of any kind to slots: whole numbers small enough to count with.
+"""Map ids of any type to slots: integers small enough to index arrays of counts.
 
-Ids that lie close together are their own slots, `id - base`. Scattered ones go through hash tables,
-one for each thread and its part of the edges; strings through Arrow's dictionaries. Slots ascend as
-the ids do, so ties are broken by id wherever slots are sorted.
+Ids that are close together are their own slots, `id - base`. Scattered ids are looked up in hash
+tables, one per thread and its share of the edges, and strings in dictionaries of Arrow. Slots ascend
+as ids do, so ties are broken by id wherever slots are sorted.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from talka.graph.kernels.id_table import empty_table, number_ids, replace_number
 from talka.graph.kernels.threads import over_ranges
 from talka.graph.reading.base import Edges
 
-_MAX_SLOTS_PER_EDGE = 2  # beyond it a table is smaller than an array with a place for each slot
+_MAX_SLOTS_PER_EDGE = 2  # above, a table is smaller than an array with one entry per slot
 _FEW_SLOTS = 1 << 16
 MAX_VERTICES = 2**32 - 1
 
@@ -26,24 +26,25 @@ class Slots(NamedTuple):
     """Edges between slots; the slot of an end is `ends[i] - base`."""
 
     ends: tuple[NDArray[Any], NDArray[Any]]
-    """Sources and targets, unsigned, not writeable: kernels are compiled for that type only."""
+    """Sources and targets, unsigned and read-only: kernels are compiled for that type only."""
     base: np.uint64
     num_slots: int
     known: NDArray[np.bool_] | None
-    """Slots that exist even without an edge; None: all do."""
+    """True for slots that exist even without an edge; None: all do."""
     ids: Any
-    """The id of each slot, ascending; None: it is `base` and the slot."""
+    """Id of each slot, ascending; None: the id is `base` plus the slot."""
     id_type: Any
-    """The numpy type of ids that are whole numbers."""
+    """numpy type of integer ids."""
 
     def ids_at(self, slots: NDArray[np.uint32]) -> Any:
-        """The ids of ascending slots."""
+        """Return the ids of ascending slots."""
         if self.ids is not None:
-            return self.ids  # all of them exist
+            return self.ids  # all slots exist
         return (slots.astype(np.uint64) + self.base).view(self.id_type)
 
 
 def renumber(edges: Edges, num_threads: int) -> Slots:
+    """Return the edges between slots instead of ids."""
     if edges.has_strings:
         return _from_strings(edges)
     arrays = [edges.sources, edges.targets]
@@ -61,7 +62,7 @@ def renumber(edges: Edges, num_threads: int) -> Slots:
 
 
 def unsigned(ids: NDArray[Any]) -> NDArray[Any]:
-    """The same bits as whole numbers without a sign, not writeable."""
+    """Return the same bits as unsigned integers, read-only."""
     view = ids.view(np.uint32 if ids.itemsize == 4 else np.uint64)
     view.flags.writeable = False
     return view
@@ -81,33 +82,33 @@ def _from_close_ids(edges: Edges, lowest: int, span: int) -> Slots:
 
 
 def _from_tables(edges: Edges, num_threads: int) -> Slots:
-    """Each thread numbers its own part with a table of its own; then all agree on slots."""
+    """Number ids per thread, each with its own table; then replace these numbers by slots."""
     id_type = id_type_of(edges.sources)
     ends = [_widened(edges.sources, id_type), _widened(edges.targets, id_type)]
     slots = [np.empty(len(ends[0]), np.uint32) for _ in ends]
     cuts = np.linspace(0, len(ends[0]), num_threads + 1).astype(np.int64)
 
-    def part_of(arrays: list[NDArray[Any]], part: int) -> list[NDArray[Any]]:
-        return [array[cuts[part] : cuts[part + 1]] for array in arrays]
+    def share_of(arrays: list[NDArray[Any]], thread: int) -> list[NDArray[Any]]:
+        return [array[cuts[thread] : cuts[thread + 1]] for array in arrays]
 
-    def number(part: int, _: int) -> Any:
+    def number(thread: int, _: int) -> Any:
         table = empty_table()
-        for ids, numbers in zip(part_of(ends, part), part_of(slots, part), strict=True):
+        for ids, numbers in zip(share_of(ends, thread), share_of(slots, thread), strict=True):
             table = number_ids(ids, numbers, table)
         return table.known[: table.num_known[0]].view(id_type)
 
-    parts = np.arange(num_threads + 1)
-    found = over_ranges(number, parts)
+    threads = np.arange(num_threads + 1)
+    ids_by_thread = over_ranges(number, threads)
     more = [] if edges.vertices is None else [edges.vertices.astype(id_type)]
-    ascending = np.unique(np.concatenate([*found, *more]))
+    ascending = np.unique(np.concatenate([*ids_by_thread, *more]))
     check_number_of_vertices(len(ascending))
 
-    def agree(part: int, _: int) -> None:
-        agreed = np.searchsorted(ascending, found[part]).astype(np.uint32)
-        for numbers in part_of(slots, part):
-            replace_numbers(numbers, agreed)
+    def replace_by_slots(thread: int, _: int) -> None:
+        slots_of_numbers = np.searchsorted(ascending, ids_by_thread[thread]).astype(np.uint32)
+        for numbers in share_of(slots, thread):
+            replace_numbers(numbers, slots_of_numbers)
 
-    over_ranges(agree, parts)
+    over_ranges(replace_by_slots, threads)
     both = (unsigned(slots[0]), unsigned(slots[1]))
     return Slots(both, np.uint64(0), len(ascending), None, ascending, id_type)
 

@@ -1,1 +1,1 @@
-"""How a graph is cut into partitions, and where they are placed."""
+"""Partitions of a graph: how it is cut, and where the partitions are placed."""

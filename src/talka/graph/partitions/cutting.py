@@ -1,13 +1,13 @@
-"""Cut a graph into partitions that can live on different machines.
+"""Cut a graph into partitions that can be on different machines.
 
-owners (one of `WAYS`) -> edges dealt -> mirrors and slots -> rows of each partition -> routing
+owners (one of `WAYS`) -> edges by partition -> mirrors and slots -> rows of each partition -> routes
 
-"ranges"      contiguous numbers, as many edges in each; keeps what locality the numbers have.
+"ranges"      contiguous vertex numbers with equally many edges; keeps the locality of numbers.
               Numbers descend by degree: the first ranges have few vertices, all of them hubs.
-"hash"        vertices anywhere; edges and vertices even out
-"vertex_cut"  as "hash", but an edge lies with its end of lower degree: hubs are cut, and each
-              partition keeps one mirror of a hub instead of one of every neighbour of a hub
-              (degree-based hashing; Xie et al., NeurIPS 2014)
+"hash"        pseudo-random owners; balances both edges and vertices
+"vertex_cut"  owners as "hash", but an edge is stored with its end of lower degree: hubs are cut,
+              and each partition keeps one mirror of a hub instead of one of every neighbour of a
+              hub (degree-based hashing; Xie et al., NeurIPS 2014)
 """
 
 from collections.abc import Callable
@@ -28,41 +28,46 @@ from talka.machine import num_cores
 Owners = NDArray[np.uint16]
 
 MAX_PARTITIONS = 2**16
-_VALUE_BYTES = 8  # of the values that the report reckons with
+_VALUE_BYTES = 8  # per value, as `CutReport` assumes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutReport:
-    """How good a cut is, before anything runs over it."""
+    """Quality of a cut, known before a program runs."""
 
     balance: float
-    """Edges of the largest partition over the mean; 1 is best."""
+    """Edges of the largest partition divided by the mean; 1 is best."""
     vertex_balance: float
-    """Vertices of the largest partition over the mean."""
+    """Vertices of the largest partition divided by the mean; 1 is best."""
     cut_edges: float
-    """Share of the edges whose ends live apart."""
+    """Share of the edges whose ends have different owners."""
     num_mirrors: int
-    """Values that travel in a superstep in which every vertex says something."""
+    """Number of values sent in a superstep in which every vertex sends messages."""
     replication: float
-    """Partitions in which a vertex is found, on average; 1 is best."""
+    """Mean number of partitions that hold a vertex or a mirror of it; 1 is best."""
 
     @property
     def superstep_bytes(self) -> int:
-        """Bytes of these values, 8 each."""
+        """Bytes sent in such a superstep, with 8 bytes per value."""
         return _VALUE_BYTES * self.num_mirrors
 
 
 class Partitioned(NamedTuple):
+    """A graph that was cut into partitions."""
+
     partitions: tuple[Partition, ...]
     owners: Owners
-    """The partition in which each vertex lives."""
+    """Index of the partition that owns each vertex."""
     report: CutReport
 
 
 class Way(NamedTuple):
+    """A way to cut a graph."""
+
     owners: Callable[[Csr, int], Owners]
+    """Assigns vertices to partitions, given the rows by source and the number of partitions."""
     cut_vertices: bool = False
-    """Whether an edge lies with its end of lower degree, not with its source."""
+    """True if an edge is stored with its end of lower degree, not with its source."""
 
 
 def owners_by_range(out: Csr, num_partitions: int) -> Owners:
@@ -71,7 +76,7 @@ def owners_by_range(out: Csr, num_partitions: int) -> Owners:
 
 
 def owners_by_hash(out: Csr, num_partitions: int) -> Owners:
-    """Two rounds of multiply and shift: every bit of a number has a say in its owner."""
+    """Assign owners by two rounds of multiply and shift, in which every bit of a number counts."""
     mixed = np.arange(out.num_rows, dtype=np.uint32)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         mixed ^= mixed >> np.uint32(shift)
@@ -97,11 +102,11 @@ def cut(
     *,
     num_threads: int | None = None,
 ) -> Partitioned:
-    """Partitions of a graph whose rows are `out` (by source) and `into` (by target).
+    """Cut a graph whose rows are `out` (by source) and `into` (by target).
 
-    An undirected graph has each edge in both directions, and `into is out`. One partition is the
-    graph itself: its rows are the given arrays. Takes 8 bytes an edge (16 with weights) while it
-    runs, beside what the partitions hold.
+    An undirected graph has each edge in both directions, and `into is out`. A single partition
+    shares the arrays of the graph. While it runs, takes 8 bytes per edge (16 with weights) in
+    addition to the partitions.
     """
     if not 1 <= num_partitions <= MAX_PARTITIONS:
         allowed = f"a whole number from 1 to {MAX_PARTITIONS}"
@@ -129,23 +134,23 @@ def cut(
 
 
 def _whole(out: Csr, into: Csr) -> Partitioned:
-    nobody, nowhere = np.empty(0, np.uint32), np.zeros(2, np.int64)
+    no_vertices, no_offsets = np.empty(0, np.uint32), np.zeros(2, np.int64)
     partition = Partition(
         index=0,
         num_partitions=1,
         own=np.arange(out.num_rows, dtype=np.uint32),
-        source_mirrors=nobody,
-        source_mirror_offsets=nowhere,
-        target_mirrors=nobody,
-        target_mirror_offsets=nowhere,
+        source_mirrors=no_vertices,
+        source_mirror_offsets=no_offsets,
+        target_mirrors=no_vertices,
+        target_mirror_offsets=no_offsets,
         out=out,
         into=into,
         out_degrees=out.degrees().astype(np.uint32),
         in_degrees=into.degrees().astype(np.uint32),
-        send_places=nobody,
-        send_place_offsets=nowhere,
-        receive_places=nobody,
-        receive_place_offsets=nowhere,
+        send_places=no_vertices,
+        send_place_offsets=no_offsets,
+        receive_places=no_vertices,
+        receive_place_offsets=no_offsets,
     )
     owners = np.zeros(out.num_rows, np.uint16)
     return Partitioned(
@@ -154,7 +159,7 @@ def _whole(out: Csr, into: Csr) -> Partitioned:
 
 
 class _Rows(NamedTuple):
-    """A partition before it knows what others keep of it."""
+    """A partition without routes, which depend on the mirrors of the others."""
 
     source_mirrors: Numbers
     source_mirror_offsets: Offsets
@@ -165,7 +170,7 @@ class _Rows(NamedTuple):
 
 
 class _Cutting:
-    """Edges dealt to partitions, and who lives where."""
+    """Edges grouped by partition, and the owner and place of each vertex."""
 
     def __init__(
         self, out: Csr, into: Csr, owners: Owners, counts: NDArray[np.int64], *, cut_vertices: bool
@@ -176,7 +181,9 @@ class _Cutting:
         by_owner = np.argsort(owners, kind="stable").astype(np.uint32)
         ends = np.cumsum(np.bincount(owners, minlength=self._num_partitions))
         self._own = np.split(by_owner, ends[:-1])
-        self._places = np.empty(len(owners), np.uint32)  # of each vertex among those of its owner
+        self._places = np.empty(
+            len(owners), np.uint32
+        )  # of each vertex among the vertices of its owner
         for own in self._own:
             self._places[own] = np.arange(len(own), dtype=np.uint32)
 
@@ -190,10 +197,11 @@ class _Cutting:
         deal(out.offsets, out.columns, weights, owners, cut_vertices, free, *dealt)
 
     def lay_out(self, start: int, stop: int) -> list[_Rows]:
-        """Partitions start to stop: mirrors, slots and rows."""
+        """Compute mirrors, slots and rows of the partitions from `start` to `stop`."""
         num_vertices = len(self._owners)
         is_seen = np.zeros(num_vertices, np.uint8)
-        # Slots of own vertices are their places in both; slots of mirrors are written over again.
+        # Slots of own vertices are their places in both arrays. Slots of mirrors are overwritten
+        # by each partition.
         slots = np.empty((2, num_vertices), np.uint32)
         return [self._lay_out_one(index, is_seen, *slots) for index in range(start, stop)]
 
@@ -206,11 +214,12 @@ class _Cutting:
         own = self._own[index]
         mirrors = []
         for ends, slots in ((sources, source_slots), (targets, target_slots)):
-            found = self._by_owner(mirrors_of(ends, self._owners, index, is_seen))
+            side_mirrors = self._by_owner(mirrors_of(ends, self._owners, index, is_seen))
+            num_slots = len(own) + len(side_mirrors)
             slots[own] = np.arange(len(own), dtype=np.uint32)
-            slots[found] = np.arange(len(own), len(own) + len(found), dtype=np.uint32)
-            mirrors.append(found)
-        num_rows, num_columns = (len(own) + len(found) for found in mirrors)
+            slots[side_mirrors] = np.arange(len(own), num_slots, dtype=np.uint32)
+            mirrors.append(side_mirrors)
+        num_rows, num_columns = (len(own) + len(side_mirrors) for side_mirrors in mirrors)
         row_counts, row_starts, column_counts = rows_of(
             sources, targets, source_slots, target_slots, num_rows, num_columns
         )
@@ -224,7 +233,7 @@ class _Cutting:
             *(out.offsets, out.columns, filled[0]),
             *(into.offsets, into.columns, filled[1]),
         )
-        offsets = [self._owner_offsets(found) for found in mirrors]
+        offsets = [self._owner_offsets(side_mirrors) for side_mirrors in mirrors]
         return _Rows(mirrors[0], offsets[0], mirrors[1], offsets[1], out, into)
 
     def _empty(self, counts: NDArray[np.uint32]) -> Csr:
@@ -241,11 +250,13 @@ class _Cutting:
         return np.concatenate([[0], np.cumsum(counts)])
 
     def with_routes(self, rows: list[_Rows]) -> list[Partition]:
-        """Tell each partition which of its own vertices the others keep."""
+        """Return complete partitions, with the places of own vertices that others mirror."""
         partitions = []
-        for index, (own, each) in enumerate(zip(self._own, rows, strict=True)):
+        for index, (own, own_rows) in enumerate(zip(self._own, rows, strict=True)):
             sent = [other.source_mirrors[_of(other.source_mirror_offsets, index)] for other in rows]
-            got = [other.target_mirrors[_of(other.target_mirror_offsets, index)] for other in rows]
+            received = [
+                other.target_mirrors[_of(other.target_mirror_offsets, index)] for other in rows
+            ]
             partition = Partition(
                 index=index,
                 num_partitions=self._num_partitions,
@@ -254,9 +265,9 @@ class _Cutting:
                 in_degrees=self._degrees[1][own],
                 send_places=self._places[np.concatenate(sent)],
                 send_place_offsets=np.cumsum([0, *map(len, sent)]),
-                receive_places=self._places[np.concatenate(got)],
-                receive_place_offsets=np.cumsum([0, *map(len, got)]),
-                **each._asdict(),
+                receive_places=self._places[np.concatenate(received)],
+                receive_place_offsets=np.cumsum([0, *map(len, received)]),
+                **own_rows._asdict(),
             )
             partitions.append(partition)
         return partitions

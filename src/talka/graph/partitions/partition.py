@@ -1,9 +1,9 @@
-"""What one partition of a graph holds, and how it travels: as one array of bytes.
+"""One partition of a graph, and its encoding as one array of bytes.
 
-A vertex lives in one partition, its owner. Edges that lie elsewhere meet it there as a mirror. Both
-sides know the order of mirrors, so that only values travel: the owner sends the values at its
-`send_places`, and they are the values of the receiver's source mirrors; what is combined for target
-mirrors goes the other way, to the owner's `receive_places`.
+Each vertex is owned by one partition. Other partitions with edges of the vertex hold a mirror of it.
+Both sides know the order of mirrors, so only values are sent: the owner sends the values at its
+`send_places`, which become the values of the receiver's source mirrors; messages combined for target
+mirrors are sent the other way, to the owner's `receive_places`.
 """
 
 from collections.abc import Iterator
@@ -28,26 +28,26 @@ _ABSENT = -1
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Partition:
-    """Slots are what rows and columns count here: own vertices first, then mirrors.
+    """One partition of a graph: its own vertices, mirrors, edges and routes.
 
-    A row of `out` is a source slot, its columns are target slots; `into` has the same edges the
-    other way round.
+    Rows and columns are numbered by slots: own vertices first, then mirrors. A row of `out` is a
+    source slot, its columns are target slots; `into` has the same edges by target.
     """
 
     index: int
     num_partitions: int
     own: Numbers
-    """Numbers of the vertices that live here, ascending."""
+    """Numbers of the vertices that this partition owns, ascending."""
     source_mirrors: Numbers
-    """Numbers of vertices that live elsewhere and are sources here, by owner, then ascending."""
+    """Numbers of vertices of other partitions that are sources here, by owner, then ascending."""
     source_mirror_offsets: Offsets
-    """Mirrors of owner q are those from `[q]` up to `[q + 1]`."""
+    """Start of the mirrors of each owner in `source_mirrors`, and the end of the last."""
     target_mirrors: Numbers
     target_mirror_offsets: Offsets
     out: Csr
     into: Csr
     out_degrees: Numbers
-    """Of own vertices, in the whole graph."""
+    """Out-degrees of own vertices in the whole graph."""
     in_degrees: Numbers
     send_places: Numbers
     """Places in `own` that partition q keeps as source mirrors, in q's order, for all q."""
@@ -62,32 +62,32 @@ class Partition:
 
     @property
     def source_numbers(self) -> Numbers:
-        """The number of each source slot."""
+        """Vertex number of each source slot."""
         return np.concatenate([self.own, self.source_mirrors])
 
     @property
     def target_numbers(self) -> Numbers:
-        """The number of each target slot."""
+        """Vertex number of each target slot."""
         return np.concatenate([self.own, self.target_mirrors])
 
     def places_of(self, numbers: Numbers) -> NDArray[np.int64]:
-        """Places of own vertices."""
+        """Return the places of own vertices, given their numbers."""
         return places_in(self.own, numbers)
 
     def route_from(self, index: int) -> NDArray[Any]:
-        """Return the places in `own` that mail of that partition is for, in its order."""
+        """Return the places in `own` that mail from partition `index` is for, in its order."""
         if index == self.index:
             return np.arange(self.num_own)
         offsets = self.receive_place_offsets
         return self.receive_places[offsets[index] : offsets[index + 1]]
 
     def to_blob(self) -> NDArray[np.uint8]:
-        """One array of bytes: a header of 8-byte words, then each array on a boundary of 64 bytes.
+        """Encode the partition: a header of 8-byte words, then each array aligned to 64 bytes.
 
-        Words: a mark, index, partitions; for each array its kind, first byte and length.
+        Words: magic number, index, number of partitions; kind, first byte and length of each array.
         """
         words = [_MAGIC, self.index, self.num_partitions]
-        places: dict[int, int] = {}  # by identity: an undirected graph in one part has `out` once
+        places: dict[int, int] = {}  # by object id: `out` and `into` may be one object, stored once
         end_bytes = _aligned(8 * _NUM_WORDS)
         for array in self._arrays():
             if array is None:
@@ -107,7 +107,7 @@ class Partition:
 
     @staticmethod
     def from_blob(blob: NDArray[np.uint8]) -> "Partition":
-        """The partition again, as views of the blob."""
+        """Decode a partition; its arrays are views of the blob."""
         if len(blob) < 8 * _NUM_WORDS:
             raise PayloadError(f"has {len(blob)} bytes, fewer than the header of a partition")
         words = blob[: 8 * _NUM_WORDS].view(np.int64).tolist()
@@ -149,13 +149,13 @@ def _aligned(num_bytes: int) -> int:
 
 
 def _zeros_aligned(num_bytes: int) -> NDArray[np.uint8]:
-    roomy = np.zeros(num_bytes + _ALIGNMENT_BYTES, np.uint8)
-    skipped = -roomy.ctypes.data % _ALIGNMENT_BYTES
-    return roomy[skipped : skipped + num_bytes]
+    padded = np.zeros(num_bytes + _ALIGNMENT_BYTES, np.uint8)
+    skipped = -padded.ctypes.data % _ALIGNMENT_BYTES
+    return padded[skipped : skipped + num_bytes]
 
 
 def _view(blob: NDArray[np.uint8], kind: int, start: int, length: int) -> Any:
-    """One array of a blob. `Any`, because fields of several kinds are filled from it."""
+    """Return one array of a blob; typed `Any`, as fields have several types."""
     if kind == _ABSENT:
         return None
     if not 0 <= kind < len(_KINDS):

@@ -1,4 +1,4 @@
-"""Where partitions lie: topology is brought to a place once, and supersteps run near it."""
+"""Placement of partitions: edges are sent to a worker once, and supersteps run near them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,14 +12,15 @@ from talka.graph.supersteps.protocol import as_saved
 
 
 class Placed(NamedTuple):
-    """One partition and the arrays beside it, as inputs of tasks."""
+    """A partition and its arrays, as inputs of tasks."""
 
     partition: Partition | Ref
     arrays: tuple[Any, ...]
-    """What tasks take beside it: arrays, or refs of them."""
+    """Further inputs of tasks: arrays, or refs of arrays."""
     near: Ref | None
+    """Output that tasks should run close to; None: anywhere."""
     python: bool
-    """Tasks run in worker processes."""
+    """True if tasks run in worker processes."""
 
 
 def place(
@@ -29,15 +30,15 @@ def place(
     *,
     python: bool,
 ) -> list[Placed]:
-    """Bring partitions to the engine, each by one task: all of it then lies on one machine."""
+    """Place partitions on the engine, each by one task, so that all of it is on one machine."""
     placed = []
-    for partition, beside in zip(partitions, arrays, strict=True):
+    for partition, own_arrays in zip(partitions, arrays, strict=True):
         if isinstance(engine, Embedded) and not python:
-            # threads share memory as it is
-            placed.append(Placed(partition, tuple(beside), None, python))
+            # Threads share memory: nothing is copied.
+            placed.append(Placed(partition, tuple(own_arrays), None, python))
             continue
-        brought = (partition.to_blob(), *beside)
-        refs = engine.submit(as_saved, *brought, num_outputs=len(brought), name="place")
+        inputs = (partition.to_blob(), *own_arrays)
+        refs = engine.submit(as_saved, *inputs, num_outputs=len(inputs), name="place")
         placed.append(Placed(refs[0], tuple(refs[1:]), refs[0], python))
     return placed
 
@@ -45,11 +46,13 @@ def place(
 def by_slots(
     partitions: Sequence[Partition], arrays: Sequence[NDArray[Any]]
 ) -> list[list[NDArray[Any]]]:
-    """For each partition the numbers of its source slots, and the entries that `arrays` have there."""
+    """Return for each partition the numbers of its source slots, and `arrays` at these numbers."""
     if len(partitions) == 1:
-        return [[partitions[0].own, *arrays]]  # slots are numbers then
+        return [[partitions[0].own, *arrays]]  # slots equal vertex numbers
     slots = [partition.source_numbers for partition in partitions]
-    return [[each, *(np.ascontiguousarray(array[each]) for array in arrays)] for each in slots]
+    return [
+        [numbers, *(np.ascontiguousarray(array[numbers]) for array in arrays)] for numbers in slots
+    ]
 
 
 def release(engine: Engine, placed: Sequence[Placed]) -> None:

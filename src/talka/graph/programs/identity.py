@@ -11,23 +11,21 @@ import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from talka.graph.graph import GraphData
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.vertex_program import VertexProgram
-from talka.graph.supersteps.edge_superstep import EdgePlan
-
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
+from talka.graph.supersteps.edge_plan import EdgePlan
 
 _FUNCTIONS: Final = ("message", "update", "initial", "active", "starts", "settled")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, types.NoneType, types.EllipsisType)
 _NOT_CODE: Final = {"__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"}
 
 
-def identity(graph: "Graph", cut: Sequence[Any], program: Iterable[Any]) -> str:
+def identity(graph: GraphData, cut: Sequence[Any], program: Iterable[Any]) -> str:
     """Return a hash of the graph, of how it is cut, and of the parts that identify the program."""
     hashed = hashlib.sha256(graph.fingerprint().encode())
     for part in (*cut, *program):

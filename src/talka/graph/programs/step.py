@@ -13,8 +13,8 @@ from talka.graph.kernels.gathering import GATHERS, find_sent
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_by_number, nothing_for
-from talka.graph.programs.vertex_program import VertexProgram
-from talka.graph.supersteps.mutation import Wishes
+from talka.graph.programs.traits import ProgramTraits
+from talka.graph.supersteps.mutation import MutationRequests
 from talka.graph.supersteps.protocol import Context
 
 Mask = NDArray[np.bool_]
@@ -48,7 +48,7 @@ class Step:
 
     def __init__(
         self,
-        program: VertexProgram,
+        program: ProgramTraits,
         partition: Partition,
         context: Context,
         columns: Mapping[str, NDArray[Any]],
@@ -66,7 +66,7 @@ class Step:
         self._ids = ids
         self.halted: Mask = np.zeros(partition.num_own, np.bool_)
         self.totals: dict[str, list[Any]] = {name: [] for name in program.aggregates}
-        self.wishes = Wishes()
+        self.requests = MutationRequests()
         self.num_edges_walked = 0
         self._sent: list[tuple[NDArray[np.uint32], NDArray[Any]]] = []
         self._along: Along | None = None
@@ -203,19 +203,19 @@ class Step:
         self.halted = self.halted | (True if where is None else where)
 
     def add_vertices(self, ids: Any) -> None:
-        self.wishes.add("add_vertex", ids, ids, self._program)
+        self.requests.add("add_vertex", ids, ids, self._program)
 
     def remove_vertices(self, ids: Any) -> None:
         """And all edges at them."""
-        self.wishes.add("remove_vertex", ids, ids, self._program)
+        self.requests.add("remove_vertex", ids, ids, self._program)
 
     def add_edges(self, sources: Any, targets: Any, weights: ArrayLike | None = None) -> None:
         """Vertices that do not exist are added."""
-        self.wishes.add("add_edge", sources, targets, self._program, weights)
+        self.requests.add("add_edge", sources, targets, self._program, weights)
 
     def remove_edges(self, sources: Any, targets: Any) -> None:
         """All edges between these ends."""
-        self.wishes.add("remove_edge", sources, targets, self._program)
+        self.requests.add("remove_edge", sources, targets, self._program)
 
     # What the task takes from it.
 

@@ -4,15 +4,13 @@ An edge program (`program.py`) is shorter and faster where it will do.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from talka.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from talka.graph.programs.step import Step
+from talka.graph.programs.step import Step
 
 Combined = str | Callable[[Any, Any], Any]
 COMBINED: Final = ("sum", "min", "max", "any")
@@ -57,7 +55,7 @@ class VertexProgram:
     python = False
     """Whether `compute` holds the interpreter's lock for long: it then runs in worker processes."""
 
-    def compute(self, step: "Step") -> None:
+    def compute(self, step: Step) -> None:
         """One superstep of one partition. Pure: what it says and leaves depends on `step` alone."""
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""What every reader gives: edges as columns, not yet numbered."""
+"""The result of every reader: edges as columns of ids, without vertex numbers."""
 
 from typing import Any, NamedTuple
 
@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 
 class Edges(NamedTuple):
-    """Edge number i goes from `sources[i]` to `targets[i]`."""
+    """Edges as columns: edge i goes from `sources[i]` to `targets[i]`."""
 
     sources: Any
-    """int64, uint64 or uint32, or Arrow strings; of the same type as `targets`."""
+    """Ids: int64, uint64, uint32, or Arrow strings; of the same type as `targets`."""
     targets: Any
     weights: NDArray[np.float64] | None = None
     vertices: Any = None
-    """Ids that exist even where no edge has them; of the same type, or None."""
+    """Ids of vertices that exist even without edges; of the same type, or None."""
     twice: bool = False
-    """Whether an undirected edge is named at both of its ends, as lists of neighbours do."""
+    """True if an undirected edge occurs at both of its ends, as in lists of neighbours."""
     notes: tuple[str, ...] = ()
-    """What was decided while reading, for people: which columns were taken, what is not an edge."""
+    """Decisions made while reading, for users: which columns are used, which line is skipped."""
 
     @property
     def has_strings(self) -> bool:

@@ -1,4 +1,4 @@
-"""A text file, packed or not, as blocks of whole lines in bounded memory."""
+"""Text files, compressed or not, as blocks of whole lines in bounded memory."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,9 +9,9 @@ from talka.files.compressed import DAMAGED, packing_of, unpacked
 from talka.inputs import is_piped, name_of, open_input, repeatable
 from talka.units import format_bytes
 
-BLOCK_BYTES = 1 << 21  # a core's cache holds its fields
-MAX_LINE_BYTES = 1 << 20  # two ids and a weight; what is longer is not a list of edges
-MAX_LONG_LINE_BYTES = 1 << 28  # the 30 million neighbours of one vertex, in memory at once
+BLOCK_BYTES = 1 << 21  # its fields fit into the cache of a core
+MAX_LINE_BYTES = 1 << 20  # two ids and a weight; a file with longer lines is not a list of edges
+MAX_LONG_LINE_BYTES = 1 << 28  # 30 million neighbours of one vertex, in memory at once
 _PIECE_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -23,10 +23,10 @@ def blocks(
     block_bytes: int = BLOCK_BYTES,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[bytes]:
-    """Yield at least one block, which may be empty; `advance` gets the bytes read on disk.
+    """Yield blocks of lines, at least one, which may be empty; `advance` gets bytes read on disk.
 
-    A line ends with LF, CR LF or CR. One that is longer than `max_line_bytes` is an error: memory
-    must not grow with what is not a line at all.
+    A line ends with LF, CR LF or CR. A line longer than `max_line_bytes` is an error: memory must
+    not grow with a file that is not text.
     """
     held: list[bytes] = []
     held_bytes, open_bytes, is_first = 0, 0, True
@@ -46,27 +46,27 @@ def blocks(
                 held = [piece[end:]]
                 held_bytes = len(held[0])
     except DAMAGED as error:
-        advice = "Fetch it again, or unpack by hand what can be saved."
+        advice = "Fetch it again, or decompress the intact part by hand."
         raise EdgeFileError(name_of(path), None, f"it is damaged ({error})", advice) from error
     yield b"".join(held)
 
 
 def _last_line_end(piece: bytes) -> int:
-    """Return the place after it, 0 if there is none.
+    """Return the index after the last line end, 0 if there is none.
 
-    A CR at the very end does not count, as LF may follow it in the next piece.
+    A CR at the very end does not count, as an LF may follow in the next piece.
     """
     return piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1
 
 
 def _too_long(path: Path, max_line_bytes: int) -> EdgeFileError:
     problem = f"it has a line of more than {format_bytes(max_line_bytes)}"
-    advice = "Is it text? Give a line for each edge, or lists of neighbours with their format."
+    advice = "Is it text? Give one line per edge, or lists of neighbours with their format."
     return EdgeFileError(name_of(path), None, problem, advice)
 
 
 def size_of(path: Path) -> int | None:
-    """Return the bytes on disk, None for a pipe; raise an error where there is no such file."""
+    """Return the bytes on disk, None for a pipe; raise an error if the file does not exist."""
     if is_piped(path):
         return None
     try:
@@ -80,7 +80,7 @@ def size_of(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def read_twice(path: Path) -> Iterator[Path]:
-    """Give a path that can be opened several times; errors inside name the one that was given."""
+    """Yield a path that can be opened several times; errors name the original path."""
 
     def check(beginning: bytes) -> None:
         is_text = packing_of(beginning) is None

@@ -1,4 +1,4 @@
-"""Columns of ids and weights from outside: checked, and made of one kind."""
+"""Columns of ids and weights from users, validated and converted to common types."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from talka.graph.reading.base import Edges
 _ALLOWED = "Ids are whole numbers of up to 64 bits, or strings."
 
 
-def as_ids(given: Any, name: str) -> Any:
-    """int64, uint64 or uint32 (where no id is negative), or Arrow strings; no copy where possible."""
-    if isinstance(given, pa.Array | pa.ChunkedArray):
-        return _from_arrow(given, name)
-    array = np.asarray(given)
+def as_ids(ids: Any, name: str) -> Any:
+    """Return int64, uint64 or uint32 (if no id is negative), or Arrow strings; copy if needed."""
+    if isinstance(ids, pa.Array | pa.ChunkedArray):
+        return _from_arrow(ids, name)
+    array = np.asarray(ids)
     if array.ndim != 1:
         raise GraphError(
             f"{name} of {array.ndim} dimensions",
@@ -25,7 +25,7 @@ def as_ids(given: Any, name: str) -> Any:
     if array.dtype.kind in "iu":
         return _whole_numbers(array)
     if array.dtype.kind in "USOT":
-        return _strings(array if isinstance(given, np.ndarray) else list(given), name)
+        return _strings(array if isinstance(ids, np.ndarray) else list(ids), name)
     if array.size == 0:
         return np.empty(0, np.int64)
     raise GraphError(f"{name} of type {array.dtype}", _ALLOWED)
@@ -39,13 +39,13 @@ def _whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
-def _strings(given: Any, name: str) -> Any:
+def _strings(ids: Any, name: str) -> Any:
     try:
-        array = pa.array(given)
+        array = pa.array(ids)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise GraphError(f"{name} of mixed or unknown kinds ({error})", _ALLOWED) from error
-    if not isinstance(given, list) and pa.types.is_integer(array.type):
-        return _whole_numbers(array.to_numpy())  # an array of Python's whole numbers
+        raise GraphError(f"{name} of mixed or unknown types ({error})", _ALLOWED) from error
+    if not isinstance(ids, list) and pa.types.is_integer(array.type):
+        return _whole_numbers(array.to_numpy())  # an array of Python integers
     return _from_arrow(array, name)
 
 
@@ -67,17 +67,17 @@ def _from_arrow(column: Any, name: str) -> Any:
     raise GraphError(f"{name} of type {column.type}", _ALLOWED)
 
 
-def as_weights(given: Any, num_edges: int) -> NDArray[np.float64]:
-    """float64, as many as edges, none of them NaN."""
+def as_weights(values: Any, num_edges: int) -> NDArray[np.float64]:
+    """Return one float64 weight per edge; raise GraphError if there are more, fewer or NaN."""
     try:
-        weights = np.ascontiguousarray(given, np.float64)
+        weights = np.ascontiguousarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise GraphError(
-            "weights that are no numbers", f"They must be numbers: {error}."
+            "weights that are not numbers", f"They must be numbers: {error}."
         ) from error
     if weights.shape != (num_edges,):
         raise GraphError(
-            f"{num_edges:,} edges and weights of shape {weights.shape}", "Give one for each edge."
+            f"{num_edges:,} edges and weights of shape {weights.shape}", "Give one weight per edge."
         )
     if np.isnan(weights).any():
         place = int(np.argmax(np.isnan(weights)))
@@ -87,8 +87,8 @@ def as_weights(given: Any, num_edges: int) -> NDArray[np.float64]:
     return weights
 
 
-def of_one_kind(edges: Edges) -> Edges:
-    """All ids as strings or all as whole numbers, and those of one type."""
+def of_one_type(edges: Edges) -> Edges:
+    """Convert all ids to one type: strings, or one type of integers."""
     if len(edges.sources) != len(edges.targets):
         problem = f"{len(edges.sources):,} sources and {len(edges.targets):,} targets"
         raise GraphError(problem, "Give as many targets as sources.")
@@ -98,7 +98,7 @@ def of_one_kind(edges: Edges) -> Edges:
     if strings and len(strings) < len(used):
         numbers = " and ".join(name for name in used if name not in strings)
         problem = f"{' and '.join(strings)} that are strings and {numbers} that are whole numbers"
-        raise GraphError(problem, "Give all ids as one kind: `[str(id) for id in ids]`.")
+        raise GraphError(problem, "Give all ids as one type: `[str(id) for id in ids]`.")
     if strings:
         empty = pa.array([], pa.string())
         return edges._replace(**{name: used.get(name, empty) for name in columns})
@@ -120,10 +120,11 @@ def _common_type(columns: dict[str, NDArray[Any]]) -> Any:
     return np.dtype(np.uint64)
 
 
-def joined_ids(one: Any, other: Any) -> Any:
-    """Two columns of ids as one, if they are of one kind."""
-    both = of_one_kind(Edges(one, one, vertices=other))
+def joined_ids(first: Any, second: Any) -> Any:
+    """Concatenate two columns of ids; raise GraphError if only one of them is strings."""
+    both = of_one_type(Edges(first, first, vertices=second))
     if not both.has_strings:
         return np.concatenate([both.sources, both.vertices])
-    parts = [ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids] for ids in (one, other)]
-    return pa.chunked_array([part.cast(pa.large_string()) for chunks in parts for part in chunks])
+    columns = [ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids] for ids in (first, second)]
+    chunks = [chunk.cast(pa.large_string()) for column in columns for chunk in column]
+    return pa.chunked_array(chunks)

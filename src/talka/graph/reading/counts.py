@@ -1,8 +1,8 @@
-"""A first line that may be the numbers of vertices and edges, not an edge.
+"""Handling of a first line that may hold the numbers of vertices and edges instead of an edge.
 
-Many programs begin a list of edges with `vertices edges`. Read as an edge it would add one that is
-not there, and it looks like one. So it is left out only if it cannot be an edge of this graph, and
-where it could be either, the file is refused until somebody says what it is.
+Many programs begin a list of edges with `vertices edges`, which looks like an edge. So the line is
+skipped only if it cannot be an edge of this graph. If it could be either, the file is rejected until
+the user decides.
 """
 
 from pathlib import Path
@@ -12,27 +12,27 @@ import numpy as np
 
 from talka.errors import EdgeFileError
 from talka.graph.reading.base import Edges
-from talka.graph.reading.sniffing import Form
+from talka.graph.reading.sniffing import LineForm
 from talka.inputs import name_of
 
 _ADVICE = (
-    'If it is an edge, say format="edges" (--input-format edges); if it is not, begin the line '
+    'If it is an edge, use format="edges" (--input-format edges); if it is not, begin the line '
     "with #."
 )
 
 
-def without_counts(path: Path, edges: Edges, form: Form) -> Edges:
-    """Leave a first line out that says how many vertices and edges follow.
+def without_counts(path: Path, edges: Edges, form: LineForm) -> Edges:
+    """Skip a first line that holds the numbers of vertices and edges.
 
-    It does if it matches: as many edges follow, and no id is above the number of vertices. With
-    more edges than vertices the second number is no vertex of the others; otherwise it may be.
+    The line may do so if this many edges follow and no id is above the number of vertices. If there
+    are more edges than vertices, the second number cannot be a vertex; otherwise it may be one.
     """
     shown = " ".join(str(count) for count in form.counts)
     if form.has_counts:
         if len(edges.sources) != form.counts[1]:
             problem = f"{shown!r} has 2 fields, but the next line has 3"
             line = form.counts_line + 1
-            raise EdgeFileError(name_of(path), line, problem, "Mend or remove the line.")
+            raise EdgeFileError(name_of(path), line, problem, "Fix or remove the line.")
         return edges._replace(notes=(*edges.notes, _note(form, shown)))
     if form.has_strings or len(edges.sources) - 1 != form.counts[-1] or form.counts[-1] == 0:
         return edges
@@ -51,12 +51,12 @@ def without_counts(path: Path, edges: Edges, form: Form) -> Edges:
 
 
 def _are_below(sources: Any, targets: Any, num_vertices: int) -> bool:
-    """Whether ids are from 0 to n - 1, or from 1 to n."""
+    """Return whether ids are from 0 to n - 1, or from 1 to n."""
     smallest = min(np.min(sources), np.min(targets))
     largest = max(np.max(sources), np.max(targets))
     return bool(smallest >= 0 and largest < num_vertices + min(smallest, 1))
 
 
-def _note(form: Form, shown: str) -> str:
+def _note(form: LineForm, shown: str) -> str:
     line = form.counts_line + 1
     return f"line {line}, {shown!r}, has the numbers of vertices and edges and is not an edge"

@@ -1,7 +1,7 @@
-"""Edges from CSV and TSV: as tables, by Arrow's reader, which knows quotes.
+"""Edges from CSV and TSV files, which Arrow reads as tables, including quotes.
 
-Python looks at the first two rows only: they say whether the first is a header, and of which type
-the columns are. Where Arrow finds something else later on, the error names the line.
+Only the first two rows are parsed in Python: they determine whether the first is a header, and the
+types of columns. If a later row does not match, the error names its line.
 """
 
 import csv
@@ -29,14 +29,17 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _ROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
 
 
-class Form(NamedTuple):
+class TableForm(NamedTuple):
+    """The layout of a CSV or TSV file."""
+
     delimiter: str
     num_comments: int
-    """Lines before the first row."""
+    """Number of comment lines before the first row."""
     has_header: bool
     types: dict[str, Any]
-    """Of the columns to read."""
+    """Arrow type of each column to read."""
     row_bytes: int
+    """Bytes of one row, to estimate the number of rows."""
     notes: tuple[str, ...]
 
 
@@ -52,7 +55,7 @@ def _read(path: Path, delimiter: str, events: Stream) -> Edges:
     with events.phase("graph/read", total=size_of(path), unit="bytes") as phase:
         with read_twice(path) as readable:
             size = size_of(readable) or 0
-            form = _sniffed(readable, delimiter)
+            form = _sniff(readable, delimiter)
             if form is None:
                 return Edges(np.empty(0, np.int64), np.empty(0, np.int64))
             check_it_fits(size / form.row_bytes, is_weighted=len(form.types) > 2, is_read=True)
@@ -64,8 +67,8 @@ def _read(path: Path, delimiter: str, events: Stream) -> Edges:
     return edges
 
 
-def _sniffed(path: Path, delimiter: str) -> Form | None:
-    """What the first two rows say; None where there is none."""
+def _sniff(path: Path, delimiter: str) -> TableForm | None:
+    """Return the layout that the first two rows show; None for an empty file."""
     start = next(blocks(path, lambda _: None)).decode(errors="replace")
     lines = [line for line in start.splitlines()[:1000] if line.strip()]
     comments = list(itertools.takewhile(lambda line: line.lstrip().startswith(_COMMENTS), lines))
@@ -87,15 +90,15 @@ def _sniffed(path: Path, delimiter: str) -> Form | None:
     if at.weight is not None:
         types[names[at.weight]] = pa.float64()
     if len(types) < (2 if at.weight is None else 3):
-        problem = f"two columns are called {names[at.source]!r}"
+        problem = f"two columns are named {names[at.source]!r}"
         line = _line_of_row(path, len(comments) + 1)
-        raise EdgeFileError(str(path), line, problem, "Give every column a name of its own.")
+        raise EdgeFileError(str(path), line, problem, "Give every column a different name.")
     row_bytes = len(delimiter.join(second)) + 1
     notes = (described(names, at),) if has_header else ()
-    return Form(delimiter, len(comments), has_header, types, row_bytes, notes)
+    return TableForm(delimiter, len(comments), has_header, types, row_bytes, notes)
 
 
-def _table(path: Path, form: Form) -> Any:
+def _table(path: Path, form: TableForm) -> Any:
     try:
         return _parsed(path, form, in_threads=True)
     except pa.ArrowInvalid:
@@ -104,23 +107,23 @@ def _table(path: Path, form: Form) -> Any:
         name: pa.uint64() if pa.types.is_integer(kind) else kind
         for name, kind in form.types.items()
     }
-    for types in (unsigned, form.types):  # the second time for its error, which names the row
+    for types in (unsigned, form.types):  # the second for its error message, which has the row
         try:
             return _parsed(path, form._replace(types=types), in_threads=False)
         except pa.ArrowInvalid as error:
             failure = error
-    found = _ROW.search(str(failure))
-    if found is None:
+    row = _ROW.search(str(failure))
+    if row is None:
         raise no_edges(path, failure)
-    line = _line_of_row(path, int(found[1]))
-    raise EdgeFileError(str(path), line, found[2].removesuffix("\n"), _ADVICE) from failure
+    line = _line_of_row(path, int(row[1]))
+    raise EdgeFileError(str(path), line, row[2].removesuffix("\n"), _ADVICE) from failure
 
 
-_ADVICE = "All rows must be like the first: mend or remove the line."
+_ADVICE = "All rows must be like the first: fix or remove the line."
 _COMMENTS = tuple(chr(byte) for byte in COMMENTS)
 
 
-def _parsed(path: Path, form: Form, *, in_threads: bool) -> Any:
+def _parsed(path: Path, form: TableForm, *, in_threads: bool) -> Any:
     with open(path, "rb") as file:
         packing = packing_of(file.read(8))
     return pyarrow.csv.read_csv(
@@ -138,7 +141,7 @@ def _parsed(path: Path, form: Form, *, in_threads: bool) -> Any:
 
 
 def _line_of_row(path: Path, row: int) -> int:
-    """Arrow counts lines that are not empty."""
+    """Return the line of a row of Arrow, which does not count empty lines."""
     filled = (number for number, line in enumerate(_lines(path), 1) if line.strip(b"\r\n"))
     return next(itertools.islice(filled, row - 1, None))
 

@@ -1,4 +1,4 @@
-"""What was given, and who reads it."""
+"""Choose the reader for an object or file that holds edges."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from talka.events.base import Noted
 from talka.events.stream import Stream
 from talka.graph.building.memory import check_it_fits
 from talka.graph.reading.base import Edges
-from talka.graph.reading.columns import as_ids, as_weights, joined_ids, of_one_kind
+from talka.graph.reading.columns import as_ids, as_weights, joined_ids, of_one_type
 from talka.graph.reading.delimited import read_csv, read_tsv
 from talka.graph.reading.foreign import refuse_address, refuse_ending
 from talka.graph.reading.metis import read_metis
@@ -47,19 +47,19 @@ ENDINGS: Mapping[str, FileFormat] = MappingProxyType(
         "-input": "adjacency",  # the validation graphs of LDBC Graphalytics
     }
 )
-"""How the name of a file ends (before `.gz` or `.zst`), and what it then holds; else edges."""
+"""File formats by the ending of the name (before `.gz` or `.zst`); other files are `edges`."""
 
 
 def read_edges(
     edges: Any, weights: Any, vertices: Any, *, format: FileFormat, events: Stream
 ) -> Edges:
-    """Edges of one kind, with the weights and vertices that were given beside them."""
+    """Read edges, add separate weights and vertices, and convert all ids to one type."""
     read = _read(edges, format, events)
     for note in read.notes:
         events.emit(Noted("graph/read", note))
     if weights is not None:
         if read.weights is not None:
-            raise GraphError("two columns of weights", "The edges have some already; drop one.")
+            raise GraphError("two columns of weights", "The edges have weights already; drop one.")
         read = read._replace(weights=as_weights(weights, len(read.sources)))
     if vertices is not None:
         more = as_ids(vertices, "vertices")
@@ -67,11 +67,11 @@ def read_edges(
             vertices=more if read.vertices is None else joined_ids(read.vertices, more)
         )
     check_it_fits(len(read.sources), is_weighted=read.weights is not None, is_read=False)
-    return of_one_kind(read)
+    return of_one_type(read)
 
 
 def format_of(path: Path) -> FileFormat:
-    """What a file holds, by its name.
+    """Return the format of a file, by its name.
 
     >>> [format_of(Path(name)) for name in ("a.txt.gz", "b.csv", "c.e", "dir-input")]
     ['edges', 'csv', 'ldbc', 'adjacency']
@@ -99,46 +99,47 @@ def _read(edges: Any, format: FileFormat, events: Stream) -> Edges:
 
 
 def _read_file(path: Path, format: FileFormat, events: Stream) -> Edges:
-    is_said = format != "auto"
-    if not is_said:
+    is_given = format != "auto"
+    if not is_given:
         refuse_ending(path)
         format = format_of(path)
     if format not in READERS:
         raise UnknownNameError("format of edges", format, ("auto", *READERS))
-    if format == "edges" and not is_said:
+    if format == "edges" and not is_given:
         return read_edge_list(path, events, find_counts=True)
     return READERS[format](path, events)
 
 
 def _read_ldbc(path: Path, events: Stream) -> Edges:
-    """The edges `x.e`, and the vertices `x.v` beside them."""
-    packed = [end for end in (".gz", ".zst") if path.suffix == end]
-    beside = (
-        path.with_suffix("").with_suffix(".v" + packed[0]) if packed else path.with_suffix(".v")
-    )
-    if not beside.exists():
-        problem = f"there is no {beside.name} beside it, which has the vertices"
-        advice = 'Give a file of edges alone as format="edges".'
+    """Read the edges `x.e`, and the vertices `x.v` from the same folder."""
+    is_compressed = path.suffix in (".gz", ".zst")
+    if is_compressed:
+        vertex_path = path.with_suffix("").with_suffix(".v" + path.suffix)
+    else:
+        vertex_path = path.with_suffix(".v")
+    if not vertex_path.exists():
+        problem = f"there is no {vertex_path.name} beside it, which has the vertices"
+        advice = 'Read a file of edges without vertices with format="edges".'
         raise EdgeFileError(str(path), None, problem, advice)
-    return read_edge_list(path, events)._replace(vertices=read_vertices(beside, events))
+    return read_edge_list(path, events)._replace(vertices=read_vertices(vertex_path, events))
 
 
-def _is_sparse_matrix(given: Any) -> bool:
-    """Asked without an import: where scipy was not imported, nothing comes from it."""
+def _is_sparse_matrix(edges: Any) -> bool:
+    """Return whether scipy made `edges`, without importing it: then it is imported already."""
     sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(given))
+    return sparse is not None and bool(sparse.issparse(edges))
 
 
 def _from_matrix(matrix: Any) -> Edges:
-    """Entry (row, column) is an edge from row to column; all rows are vertices."""
+    """Return an edge from row to column for each entry; all rows are vertices."""
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         problem = f"a matrix of shape {matrix.shape}"
-        raise GraphError(problem, "Give a square one: rows and columns are the same vertices.")
+        raise GraphError(problem, "Give a square matrix: rows and columns are the same vertices.")
     entries = matrix.tocoo()
     rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
     weights = None if (entries.data == 1).all() else as_weights(entries.data, entries.nnz)
-    every = np.arange(matrix.shape[0], dtype=np.int64)
-    return Edges(as_ids(rows, "rows"), as_ids(columns, "columns"), weights, every)
+    vertices = np.arange(matrix.shape[0], dtype=np.int64)
+    return Edges(as_ids(rows, "rows"), as_ids(columns, "columns"), weights, vertices)
 
 
 Reader = Callable[[Path, Stream], Edges]

@@ -1,4 +1,4 @@
-"""A block of lines as rows of fields, and fields as ids and weights."""
+"""Split a block of lines into rows of fields, and parse fields as ids and weights."""
 
 from typing import Any, NamedTuple
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from talka.graph.kernels import fields as kernels
 
 GAPS = b" \t,\v\f"
-"""Any run of these separates two fields."""
+"""Characters that separate fields, in any number."""
 COMMENTS = b"#%"
-"""A line that begins with one of these is a comment."""
+"""Characters that begin a comment line."""
 _MAX_SHOWN = 80
 
 
 class BadLine(Exception):
-    """A line that is to blame, counted from the beginning of its block. Never leaves this folder."""
+    """An invalid line, counted from the beginning of its block. Only used inside this folder."""
 
     def __init__(self, line: int, problem: str, advice: str) -> None:
         super().__init__(line, problem, advice)
@@ -24,59 +24,62 @@ class BadLine(Exception):
 
 
 class Integers(NamedTuple):
+    """Parsed integers of a block."""
+
     values: NDArray[Any]
-    """uint32 where they fit, else the 64 bits of int64 or uint64, as uint64."""
+    """uint32 if all values fit; otherwise the bits of int64 or uint64, as uint64."""
     has_negative: bool
     is_large: bool
-    """Whether one is beyond int64."""
+    """True if a value exceeds int64."""
 
 
-class Rows:
-    """The fields of a block. Row r is fields `ends[r - 1]` to `ends[r]`."""
+class FieldRows:
+    """The fields of a block, by row: row r has the fields from `ends[r - 1]` to `ends[r]`."""
 
     def __init__(self, text: bytes) -> None:
         self._text = np.frombuffer(text, np.uint8)
-        room = len(text) // 2 + 1
-        self._fields = (np.empty(room, np.uint32), np.empty(room, np.uint32))
-        rows = (np.empty(room, np.uint32), np.empty(room, np.uint32))
+        max_fields = len(text) // 2 + 1
+        self._fields = (np.empty(max_fields, np.uint32), np.empty(max_fields, np.uint32))
+        rows = (np.empty(max_fields, np.uint32), np.empty(max_fields, np.uint32))
         kinds, comments = kernels.kinds_of_bytes(GAPS), np.zeros(256, np.bool_)
         comments[list(COMMENTS)] = True
-        found = kernels.cut_fields(self._text, kinds, comments, self._fields, rows)
-        self.num_fields, self.num_rows, self.num_lines = found
+        self.num_fields, self.num_rows, self.num_lines = kernels.cut_fields(
+            self._text, kinds, comments, self._fields, rows
+        )
         self.ends = rows[0][: self.num_rows].astype(np.int64)
         self._lines = rows[1]
 
     @property
     def lines(self) -> NDArray[np.int64]:
-        """The line of each row, counted from 0."""
+        """Line of each row, counted from 0."""
         return self._lines[: self.num_rows].astype(np.int64)
 
     def cut_to_width(self, width: int) -> list[BadLine]:
-        """Keep the rows before the first that has another number of fields; that one, if any."""
-        right = self.ends == width * np.arange(1, self.num_rows + 1)
-        if right.all():
+        """Drop rows from the first on that does not have `width` fields, and return that one."""
+        is_valid = self.ends == width * np.arange(1, self.num_rows + 1)
+        if is_valid.all():
             return []
-        row = int(np.argmin(right))
-        wrong = int(self.ends[row]) - width * row
-        problem = f"{self._shown(row)} has {_counted(wrong)}, but the lines before it have {width}"
-        advice = 'Mend or remove the line; for lists of neighbours say format="adjacency".'
+        row = int(np.argmin(is_valid))
+        count = _counted(int(self.ends[row]) - width * row)
+        problem = f"{self._shown(row)} has {count}, but the lines before it have {width}"
+        advice = 'Fix or remove the line; for lists of neighbours use format="adjacency".'
         self.num_rows, self.num_fields, self.ends = row, width * row, self.ends[:row]
         return [BadLine(int(self._lines[row]), problem, advice)]
 
     def integers(self, first: int = 0, step: int = 1) -> Integers:
-        """Each `step`-th field from `first` on."""
+        """Parse each `step`-th field, starting at `first`, as an integer."""
         numbers = np.empty(len(range(first, self.num_fields, step)), np.uint64)
-        what, index, has_negative, largest = kernels.read_integers(
+        result, index, has_negative, largest = kernels.read_integers(
             self._text, self._fields, first, step, numbers
         )
-        if what != kernels.WHOLE:
-            raise self._no_integer(first + step * index, is_large=what == kernels.TOO_LARGE)
+        if result != kernels.WHOLE:
+            raise self._not_an_integer(first + step * index, is_large=result == kernels.TOO_LARGE)
         if largest < 2**32 and not has_negative:
             return Integers(numbers.astype(np.uint32), has_negative=False, is_large=False)
         return Integers(numbers, bool(has_negative), bool(largest >= 2**63))
 
     def strings(self, first: int = 0, step: int = 1) -> Any:
-        """The same fields as an Arrow array; they must be UTF-8."""
+        """Return the same fields as an Arrow array of strings; they must be UTF-8."""
         count = len(range(first, self.num_fields, step))
         offsets, packed = np.empty(count + 1, np.int64), np.empty(len(self._text), np.uint8)
         kernels.pack_fields(self._text, self._fields, first, step, offsets, packed)
@@ -85,32 +88,32 @@ class Rows:
         try:
             return array.cast(pa.large_string())
         except pa.ArrowInvalid:
-            at = next(i for i, one in enumerate(array.to_pylist()) if not _is_utf8(one))
+            at = next(i for i, field in enumerate(array.to_pylist()) if not _is_utf8(field))
             problem = f"{array[at].as_py()!r} is not UTF-8"
             advice = "Other encodings can be converted with iconv."
             raise BadLine(self._line_of(first + step * at), problem, advice) from None
 
     def weights(self, first: int, step: int) -> NDArray[np.float64]:
-        """The same fields as numbers; none may be NaN."""
+        """Parse the same fields as floats; none may be NaN."""
         texts = self.strings(first, step)
         try:
             weights = np.asarray(texts.cast(pa.float64()).to_numpy(), np.float64)
-        except pa.ArrowInvalid:  # Python reads more forms, and finds the culprit
+        except pa.ArrowInvalid:  # Python parses more notations, and shows which field is invalid
             weights = np.array([_as_float(text) for text in texts.to_pylist()], np.float64)
         if np.isnan(weights).any():
             at = int(np.argmax(np.isnan(weights)))
-            problem = f"the weight {texts[at].as_py()!r} is no number"
+            problem = f"the weight {texts[at].as_py()!r} is not a number"
             advice = "The third column is the weight; every edge needs one."
             raise BadLine(self._line_of(first + step * at), problem, advice)
         return weights
 
-    def _no_integer(self, field: int, *, is_large: bool) -> BadLine:
+    def _not_an_integer(self, field: int, *, is_large: bool) -> BadLine:
         text = self._decoded(*(int(array[field]) for array in self._fields))
         advice = "Ids were whole numbers up to here; string ids can come as an Arrow table."
-        problem = f"{_short(text)} is no whole number"
+        problem = f"{_short(text)} is not a whole number"
         if is_large:
             problem = f"the id {_short(text)} is beyond 64 bits"
-            advice = "Give such ids as strings, in an Arrow table, or number the vertices anew."
+            advice = "Give such ids as strings, in an Arrow table, or renumber the vertices."
         return BadLine(self._line_of(field), problem, advice)
 
     def _line_of(self, field: int) -> int:

@@ -1,4 +1,4 @@
-"""What people call the columns of edges."""
+"""Recognise the columns of edges by their names."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -17,19 +17,19 @@ WEIGHTS = (
     "length",
     "strength",
 )
-"""From the surest to the vaguest: the first that is there is the weight."""
-_SURE_WEIGHTS = WEIGHTS[:2]
+"""Names of weight columns, the most certain first: the first one present is used."""
+_CERTAIN_WEIGHTS = WEIGHTS[:2]
 TIMES = (
     "time", "times", "timestamp", "timestamps", "ts", "date", "datetime", "year", "month", "day",
     "since", "created", "created_at", "unixtime",
 )  # fmt: skip
-"""A column of numbers with such a name is not a weight."""
+"""Names of columns of numbers that are not weights."""
 INDEXES = ("", "unnamed: 0", "__index_level_0__")
-"""Names of the column of row numbers that pandas writes."""
+"""Names that pandas gives to the column of row numbers."""
 
 
 def is_header(fields: Sequence[str]) -> bool:
-    """Whether a line of strings names a source and a target, or begins with pandas' row numbers.
+    """Return whether fields name a source and a target, or begin with row numbers of pandas.
 
     >>> is_header(["Source", "Target", "Weight"]), is_header(["anna", "bert"])
     (True, False)
@@ -43,6 +43,8 @@ def is_header(fields: Sequence[str]) -> bool:
 
 
 class Places(NamedTuple):
+    """Indices of the columns of edges."""
+
     source: int
     target: int
     weight: int | None
@@ -51,7 +53,7 @@ class Places(NamedTuple):
 def places(names: Sequence[str], is_number: Callable[[int], bool]) -> Places:
     """Choose the columns of edges by their names.
 
-    Where source and target have known names, the weight must have one, too. Otherwise source and
+    If source and target have known names, the weight must have one, too. Otherwise source and
     target are the first two columns that are neither row numbers nor `weight`, and a column of
     numbers after them is the weight unless its name is that of a time.
 
@@ -66,7 +68,7 @@ def places(names: Sequence[str], is_number: Callable[[int], bool]) -> Places:
     source, target = _place(SOURCES, plain), _place(TARGETS, plain)
     if source is not None and target is not None:
         return Places(source, target, _place(WEIGHTS, plain))
-    ends = [place for place, name in enumerate(plain) if name not in _SURE_WEIGHTS]
+    ends = [place for place, name in enumerate(plain) if name not in _CERTAIN_WEIGHTS]
     if len(ends) > 2 and plain[ends[0]] in INDEXES:
         del ends[0]
     source, target = ends[:2] if len(ends) > 1 else (0, 1)
@@ -79,7 +81,7 @@ def places(names: Sequence[str], is_number: Callable[[int], bool]) -> Places:
 
 
 def described(names: Sequence[str], at: Places) -> str:
-    """Say which columns were taken.
+    """Describe which columns are used.
 
     >>> described(["src", "dst", "time"], Places(0, 1, None))
     "source is column 'src', target is column 'dst', without weights (not used: 'time')"
@@ -92,7 +94,7 @@ def described(names: Sequence[str], at: Places) -> str:
 
 
 def unquoted(name: str) -> str:
-    """Return a name without the quotes around it; a single quote is a name like any other.
+    """Return a name without the quotes around it; a single quote character stays a name.
 
     >>> unquoted('"person"'), unquoted('""'), unquoted('"')
     ('person', '', '"')
@@ -114,5 +116,5 @@ def is_number(field: str | bytes) -> bool:
 
 
 def _place(known: Sequence[str], names: Sequence[str]) -> int | None:
-    """Return the place of the first known name that is there."""
+    """Return the index of the first known name that is present."""
     return next((names.index(name) for name in known if name in names), None)

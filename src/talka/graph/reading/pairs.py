@@ -1,7 +1,7 @@
-"""Edges from Python's own sequences: a list of edges, or a tuple (sources, targets).
+"""Edges from Python sequences: a list of edges, or a tuple (sources, targets).
 
 The type decides, never the number of edges: a list is a list of edges, a tuple of two is a pair of
-columns. Only a tuple of two short tuples could be either; it is refused.
+columns. Only a tuple of two short tuples could be either; it is rejected.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def edges_from_sequence(edges: Iterable[Any]) -> Edges:
 
 
 def _check_are_columns(pair: Sequence[Any]) -> None:
-    """Refuse a tuple of two that could also be two edges."""
+    """Raise GraphError for a tuple of two that could also be two edges."""
     could_be_edges = all(_is_edge(column) for column in pair)
     if could_be_edges and any(isinstance(column, tuple) for column in pair):
         raise GraphError(

@@ -1,7 +1,7 @@
-"""What the first lines of a text say of all others.
+"""Detect the form of all lines of a text from the first ones.
 
-They decide whether ids are whole numbers or strings, how many fields a line has, whether the first
-line is a header, and which columns are the ends and the weight. All other lines must agree.
+They determine whether ids are integers or strings, how many fields a line has, whether the first
+line is a header, and which columns are the ends and the weight. All other lines must match.
 """
 
 import itertools
@@ -17,22 +17,22 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _GAP = re.compile(b"[" + GAPS + b"]+")
 _WHOLE = re.compile(rb"-?[0-9]+")
 _MAX_COUNTS = 4  # METIS has n, m, fmt and ncon
-_NUM_DIGITS = 18  # of numbers of vertices and edges that are worth a look
+_MAX_DIGITS = 18  # longer numbers cannot be numbers of vertices or edges
 
 
 class MatrixHeader(NamedTuple):
-    """What the banner and the size line of a MatrixMarket file say."""
+    """The banner and the size line of a MatrixMarket file."""
 
     has_values: bool
     sign: int
-    """Of the value of an entry on the other side of the diagonal; 0 if there is none."""
+    """Sign of the value on the other side of the diagonal; 0 if the file has both sides."""
     num_rows: int
     num_columns: int
     num_entries: int
 
 
-class Form(NamedTuple):
-    """What the lines of a file are like."""
+class LineForm(NamedTuple):
+    """The form of the lines of a file."""
 
     num_fields: int
     has_strings: bool
@@ -41,49 +41,49 @@ class Form(NamedTuple):
     at: Places = Places(0, 1, None)
     notes: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    """Numbers of the first line, where they may be those of vertices and edges (`counts`, `metis`)."""
+    """Integers of the first line if they may be numbers of vertices and edges (`counts`, `metis`)."""
     counts_line: int = 0
     has_counts: bool = False
-    """Whether the first line is not an edge for certain, as it has a field less than the others."""
+    """True if the first line cannot be an edge, because it has one field less than the others."""
     matrix: MatrixHeader | None = None
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line that is neither empty nor a comment."""
 
     at: int
-    """Where its first field begins."""
+    """Index in the text at which the first field begins."""
     fields: list[bytes]
     has_gap: bool
-    """Whether a comma or tab is before its first field: then the first name is empty."""
+    """True if a comma or tab precedes the first field: then the first name is empty."""
 
 
-def sniffed(text: bytes) -> tuple[Form, bytes]:
-    """What the lines are like, and the text with a header made a comment.
+def sniff_lines(text: bytes) -> tuple[LineForm, bytes]:
+    """Return the form of lines, and the text with a header turned into a comment.
 
-    Ids are whole numbers if those of the second line are, or of the only one. The first line is a
-    header if its ids are not whole numbers and those of the second are, or if it has the names that
-    columns of edges have.
+    Ids are integers if those of the second line are, or of the only one. The first line is a header
+    if its ids are not integers and those of the second are, or if it has the names of columns of
+    edges.
     """
     lines = list(itertools.islice(data_lines(text), 2))
     if not lines:
-        return Form(2, has_strings=False), text
+        return LineForm(2, has_strings=False), text
     first = lines[0]
     if _is_header(lines):
-        text = commented_out(text, first)
+        text = comment_out(text, first)
         if len(lines) == 1:
-            return Form(len(first.fields), has_strings=False), text
+            return LineForm(len(first.fields), has_strings=False), text
         first = lines[1]
     has_strings = not _are_whole(first.fields[:2])
     line = line_of(text, first)
-    form = Form(len(first.fields), has_strings, line, counts_line=line)
+    form = LineForm(len(first.fields), has_strings, line, counts_line=line)
     return form._replace(counts=_counts(first) if first is lines[0] else ()), text
 
 
-def sniffed_edges(text: bytes) -> tuple[Form, bytes]:
-    """The same for lines that are edges: also which fields are source, target and weight."""
+def sniff_edges(text: bytes) -> tuple[LineForm, bytes]:
+    """Do the same for lines that are edges; also detect source, target and weight."""
     lines = list(itertools.islice(data_lines(text), 2))
-    form, text = sniffed(text)
+    form, text = sniff_lines(text)
     if not lines:
         return form, text
     if _is_header(lines):
@@ -92,8 +92,8 @@ def sniffed_edges(text: bytes) -> tuple[Form, bytes]:
     return _with_counts(form, text, lines)
 
 
-def _with_names(form: Form, lines: list[Line]) -> Form:
-    """Take columns by the names in the header."""
+def _with_names(form: LineForm, lines: list[TextLine]) -> LineForm:
+    """Choose columns by the names in the header."""
     if len(lines) == 1:
         return form
     names, fields = _names(lines), lines[1].fields
@@ -106,8 +106,8 @@ def _with_names(form: Form, lines: list[Line]) -> Form:
     return form._replace(has_strings=has_strings, at=at, notes=(note,))
 
 
-def _with_counts(form: Form, text: bytes, lines: list[Line]) -> tuple[Form, bytes]:
-    """Remember the numbers of the first line, if it may be `vertices edges` and not an edge."""
+def _with_counts(form: LineForm, text: bytes, lines: list[TextLine]) -> tuple[LineForm, bytes]:
+    """Keep the integers of the first line if it may be `vertices edges` and not an edge."""
     first, second = lines[0], lines[-1]
     if len(lines) < 2 or len(form.counts) not in (2, 3):
         return form._replace(counts=()), text
@@ -115,37 +115,38 @@ def _with_counts(form: Form, text: bytes, lines: list[Line]) -> tuple[Form, byte
         has_strings = not _are_whole(second.fields[:2])
         form = form._replace(num_fields=3, has_strings=has_strings, at=Places(0, 1, 2))
         form = form._replace(line=line_of(text, second), has_counts=True)
-        return form, commented_out(text, first)
+        return form, comment_out(text, first)
     return form, text
 
 
-def data_lines(text: bytes) -> Iterator[Line]:
+def data_lines(text: bytes) -> Iterator[TextLine]:
+    """Yield the lines that are neither empty nor comments."""
     for line in _LINE.finditer(text):
         fields = [field for field in _GAP.split(line[0]) if field]
         if fields and fields[0][0] not in COMMENTS:
             before = line[0].index(fields[0])
             gap = line[0][:before]
-            yield Line(line.start() + before, fields, b"," in gap or b"\t" in gap)
+            yield TextLine(line.start() + before, fields, b"," in gap or b"\t" in gap)
 
 
-def commented_out(text: bytes, line: Line) -> bytes:
-    """Make a line a comment, so that all others keep their numbers."""
+def comment_out(text: bytes, line: TextLine) -> bytes:
+    """Turn a line into a comment, so that the other lines keep their numbers."""
     return text[: line.at] + COMMENTS[:1] + text[line.at + 1 :]
 
 
-def line_of(text: bytes, line: Line) -> int:
+def line_of(text: bytes, line: TextLine) -> int:
     """Return the number of a line, counted from 0."""
     return sum(1 for _ in _LINE_END.finditer(text, 0, line.at))
 
 
-def _is_header(lines: list[Line]) -> bool:
+def _is_header(lines: list[TextLine]) -> bool:
     first, second = lines[0].fields, lines[-1].fields
     if is_header(_names(lines)):
         return True
     return len(lines) > 1 and not _are_whole(first[:2]) and _are_whole(second[:2])
 
 
-def _names(lines: list[Line]) -> list[str]:
+def _names(lines: list[TextLine]) -> list[str]:
     """Return the fields of the first line as names.
 
     The first name is empty if the line begins with a comma or tab and the next has a field more.
@@ -160,8 +161,8 @@ def _are_whole(fields: list[bytes]) -> bool:
     return all(_WHOLE.fullmatch(field) for field in fields)
 
 
-def _counts(line: Line) -> tuple[int, ...]:
+def _counts(line: TextLine) -> tuple[int, ...]:
     is_short = 2 <= len(line.fields) <= _MAX_COUNTS
-    if is_short and all(field.isdigit() and len(field) <= _NUM_DIGITS for field in line.fields):
+    if is_short and all(field.isdigit() and len(field) <= _MAX_DIGITS for field in line.fields):
         return tuple(int(field) for field in line.fields)
     return ()

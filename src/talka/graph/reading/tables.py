@@ -1,4 +1,4 @@
-"""Edges from Arrow tables, and from files that hold tables as Arrow or Parquet."""
+"""Edges from Arrow tables, and from Arrow and Parquet files."""
 
 import contextlib
 from pathlib import Path
@@ -19,7 +19,7 @@ from talka.inputs import name_of, repeatable
 
 
 def edges_from_table(table: Any) -> Edges:
-    """Sources, targets and weights by the names of columns, or by their places (`names.places`).
+    """Return sources, targets and weights, found by name or position of columns (`names.places`).
 
     >>> edges_from_table(pa.table({"to": [2], "from": [1], "cost": [0.5]})).weights
     array([0.5])
@@ -55,7 +55,7 @@ def read_parquet(path: Path, events: Stream) -> Edges:
 
 
 def read_arrow(path: Path, events: Stream) -> Edges:
-    """Arrow IPC files, also as `.feather`, mapped into memory."""
+    """Read an Arrow IPC file, also as `.feather`, mapped into memory."""
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
         try:
@@ -69,10 +69,10 @@ def read_arrow(path: Path, events: Stream) -> Edges:
 
 
 def _readable(path: Path, beginning: bytes) -> contextlib.AbstractContextManager[Path]:
-    """Give a path that can be opened several times; a pipe must begin as its format does."""
+    """Return a path that can be opened several times; a pipe must begin with `beginning`."""
 
-    def check(found: bytes) -> None:
-        if not found.startswith(beginning):
+    def check(first_bytes: bytes) -> None:
+        if not first_bytes.startswith(beginning):
             raise pa.ArrowInvalid(f"it does not begin with {beginning.decode()}")
 
     return repeatable(path, check)
@@ -83,14 +83,14 @@ def no_edges(path: Path, error: Exception) -> EdgeFileError:
         return EdgeFileError(name_of(path), None, f"no graph from {error.problem}", error.advice)
     if isinstance(error, OSError) and error.errno is not None:
         return unreadable(path, error)
-    advice = "Is it complete, and of the kind that its name says?"
+    advice = "Is it complete, and in the format of its name?"
     return EdgeFileError(name_of(path), None, f"it cannot be read ({error})", advice)
 
 
 def _places(schema: Any) -> Places:
     if len(schema.names) < 2:
         problem = f"a table with the columns {schema.names}"
-        raise GraphError(problem, "It needs two at least: source and target.")
+        raise GraphError(problem, "It needs at least two: source and target.")
 
     def is_number(place: int) -> bool:
         kind = schema.types[place]

@@ -1,1 +1,1 @@
-"""How a program runs: supersteps as tasks, messages between partitions, checkpoints, halting."""
+"""Running programs: supersteps as tasks, messages between partitions, checkpoints, halting."""

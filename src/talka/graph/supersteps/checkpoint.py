@@ -1,7 +1,7 @@
-"""Checkpoints of supersteps: when one is due, and the file it is.
+"""Checkpoints of supersteps: when one is due, and how it is stored.
 
-A file holds everything that the tasks of one superstep left: reports, values, mails. It is whole or
-not there, and nothing is read from it before its checksums hold.
+A file holds all outputs of the tasks of one superstep: reports, values, mails. It is written
+atomically, and its checksums are verified before anything in it is decoded.
 """
 
 import math
@@ -29,31 +29,35 @@ _FIRST_COST_S: Final = 0.5
 _MAX_KEPT_BYTES: Final = 1 << 30
 
 
-class Saved(NamedTuple):
+class SavedSuperstep(NamedTuple):
+    """The content of a checkpoint."""
+
     superstep: int
     outputs: Sequence[Sequence[Sequence[Any]]]
-    """Of each partition, of each of its tasks."""
+    """Outputs by partition, then by task."""
     graph: Sequence[Any] = ()
-    """What the stepper needs to have the graph again, where the program has changed it."""
+    """The graph as `Stepper.changed_graph` returned it; empty if the program has not changed it."""
     path: str = ""
-    """The file it was read from."""
+    """File that the checkpoint was read from."""
 
 
 class Checkpoints:
-    """Decides when to save, and does.
+    """Decides when a checkpoint is due, and writes and reads the files.
 
     Parameters
     ----------
     folder
-        Where files go. Without one a checkpoint lives in the driver's memory: enough for a lost
-        worker, not for a lost driver.
+        Folder for checkpoint files. Without one, a checkpoint lives in the memory of the driver,
+        which covers the loss of a worker, but not of the driver.
     identity
-        What may be resumed from such a file: the same graph, program and partitions.
+        Hash of graph, program and partitioning. Only a run with the same hash can resume from a
+        file.
     every
-        Save after so many supersteps. Unless given, whenever the time since the last one exceeds
-        sqrt(2 x cost of one x time between failures): Young's rule, with an hour between failures.
+        Number of supersteps between checkpoints. If not given, a checkpoint is due when the time
+        since the last one exceeds sqrt(2 x cost of one x time between failures): Young's rule,
+        with an hour between failures.
     now
-        The clock, in seconds.
+        Clock, in seconds.
     """
 
     def __init__(
@@ -76,11 +80,12 @@ class Checkpoints:
         self._kept_bytes = 0
 
     def passed(self, done: SuperstepDone) -> None:
-        """A superstep is over."""
+        """Count a superstep that has ended."""
         self._num_passed += 1
         self._kept_bytes += done.sent_bytes
 
     def is_due(self) -> bool:
+        """Return whether to save now; also if the kept mails exceed 1 GiB."""
         if not self._is_needed:
             return False
         if self._every is not None:
@@ -91,14 +96,15 @@ class Checkpoints:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Around all that a checkpoint takes."""
+        """Measure the cost of a checkpoint: wraps everything that saving one takes."""
         start_s = self._now()
         yield
         self._saved_s = self._now()
         self._cost_s = self._saved_s - start_s
         self._num_passed = self._kept_bytes = 0
 
-    def save(self, saved: Saved) -> None:
+    def save(self, saved: SavedSuperstep) -> None:
+        """Write a checkpoint to the folder, if there is one, and delete older ones."""
         if self._folder is None:
             return
         path = self._folder / f"superstep-{saved.superstep:09}.checkpoint"
@@ -108,21 +114,21 @@ class Checkpoints:
             with whole_file(path) as beside:
                 _write(beside, self._identity, saved)
         except OSError as error:
-            advice = "Then resume from the checkpoint before, if there is one, or start again."
+            advice = "Then resume from the previous checkpoint, if there is one, or start again."
             raise output_error(path, error, advice) from error
         for file in older:
             if file != path:
                 file.unlink(missing_ok=True)
 
-    def last(self) -> Saved | None:
-        """What to go on from, when that was asked for and something is there."""
+    def last(self) -> SavedSuperstep | None:
+        """Return the last checkpoint if the run should resume and there is one."""
         if not self._resume or self._folder is None:
             return None
         paths = sorted(self._folder.glob("superstep-*.checkpoint"))
         return _read(paths[-1], self._identity) if paths else None
 
 
-def _write(path: Path, identity: str, saved: Saved) -> None:
+def _write(path: Path, identity: str, saved: SavedSuperstep) -> None:
     blobs: list[Any] = []
     tree = [
         [[_entry(value, blobs) for value in task] for task in partition]
@@ -142,29 +148,29 @@ def _write(path: Path, identity: str, saved: Saved) -> None:
 
 
 def _entry(value: Any, blobs: list[Any]) -> tuple[bool, int, int]:
-    """Whether it is a plain value, its bytes and their checksum."""
-    settled = storage.settle(value)
-    is_plain = isinstance(settled, storage.Packed)
-    blob = settled.data if is_plain else storage.to_buffer(settled)
+    """Append an encoded value to `blobs`; return whether it is plain, its size and checksum."""
+    stored = storage.settle(value)
+    is_plain = isinstance(stored, storage.Packed)
+    blob = stored.data if is_plain else storage.to_buffer(stored)
     blobs.append(blob)
     return is_plain, len(blob), zlib.crc32(blob)
 
 
-def _read(path: Path, identity: str) -> Saved:
+def _read(path: Path, identity: str) -> SavedSuperstep:
     data = memoryview(np.fromfile(path, np.uint8).data)
     start = len(_MAGIC) + 16
     size = int.from_bytes(data[start - 16 : start - 8], "little")
     if bytes(data[: len(_MAGIC)]) != _MAGIC or not size < min(len(data), _MAX_HEADER_BYTES):
-        raise SavedStateError(str(path), "is no checkpoint of supersteps")
+        raise SavedStateError(str(path), "is not a checkpoint of supersteps")
     if zlib.crc32(data[start : start + size]) != int.from_bytes(data[start - 8 : start], "little"):
-        raise SavedStateError(str(path), "is damaged: its checksum does not hold")
+        raise SavedStateError(str(path), "is damaged: its checksum does not match")
     try:
-        return _opened(path, identity, data, start, size)
+        return _decoded(path, identity, data, start, size)
     except PayloadError as error:
         raise SavedStateError(str(path), error.problem) from error
 
 
-def _opened(path: Path, identity: str, data: memoryview, start: int, size: int) -> Saved:
+def _decoded(path: Path, identity: str, data: memoryview, start: int, size: int) -> SavedSuperstep:
     header = storage.from_foreign(data[start : start + size], is_packed=True)
     if not isinstance(header, dict) or header.keys() != _KEYS:
         raise PayloadError("has a header without its fields")
@@ -184,11 +190,11 @@ def _opened(path: Path, identity: str, data: memoryview, start: int, size: int) 
         graph = [blobs.next(*entry) for entry in header["graph"]]
     except TypeError as error:
         raise PayloadError("has a header that is not a list of values") from error
-    return Saved(superstep, outputs, graph, str(path))
+    return SavedSuperstep(superstep, outputs, graph, str(path))
 
 
 class _Blobs:
-    """Values one after the other, each checked before it is read."""
+    """Iterates over stored values, and verifies the checksum of each before decoding it."""
 
     def __init__(self, data: memoryview, place: int) -> None:
         self._data, self._place = data, place
@@ -197,5 +203,5 @@ class _Blobs:
         blob = self._data[self._place : self._place + num_bytes]
         self._place += num_bytes
         if len(blob) != num_bytes or zlib.crc32(blob) != checksum:
-            raise PayloadError("is damaged: its checksum does not hold")
+            raise PayloadError("is damaged: its checksum does not match")
         return storage.from_foreign(blob, is_packed=is_plain)

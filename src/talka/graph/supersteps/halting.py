@@ -1,4 +1,4 @@
-"""When a program ends: plain code, told what every partition reported."""
+"""Rules for when a program ends. Pure functions of the reports of all partitions."""
 
 import functools
 import math
@@ -10,21 +10,22 @@ from talka.graph.supersteps.protocol import Report
 Combined = str | Callable[[Any, Any], Any]
 
 
-class Rules(NamedTuple):
-    """What ends a program."""
+class HaltingRules(NamedTuple):
+    """The conditions that end a program, and the aggregates they depend on."""
 
     num_supersteps: int | None
-    """So many supersteps after the first (which only speaks)."""
+    """Number of supersteps after superstep 0, which only sends; None: no fixed number."""
     max_supersteps: int | None
-    """More than these are an error; None: there is no limit."""
+    """Number of supersteps beyond which the program fails; None: no limit."""
     until: Callable[[Mapping[str, Any]], bool] | None
+    """Condition on aggregates that ends the program."""
     aggregates: Mapping[str, Combined]
-    """How each is combined over partitions."""
+    """How each aggregate is combined over partitions."""
     master: Callable[[int, Mapping[str, Any]], Mapping[str, Any]] | None = None
-    """Makes more of them, once for all partitions."""
+    """Derives further aggregates, once for all partitions."""
 
     def totals(self, superstep: int, reports: Sequence[Report]) -> dict[str, Any]:
-        """Aggregates over all partitions."""
+        """Return the aggregates over all partitions."""
         totals = {
             name: _total(combine, [x for report in reports for x in report.totals[name]])
             for name, combine in self.aggregates.items()
@@ -32,13 +33,13 @@ class Rules(NamedTuple):
         return totals if self.master is None else {**totals, **self.master(superstep, totals)}
 
     def is_last(self, superstep: int) -> bool:
-        """Whether nobody will hear what is said in it."""
+        """Return whether the number of supersteps is fixed and this is the last one."""
         return self.num_supersteps is not None and superstep >= self.num_supersteps
 
     def has_ended(
         self, superstep: int, reports: Sequence[Report], totals: Mapping[str, float]
     ) -> bool:
-        """After this superstep."""
+        """Return whether the program ends after this superstep."""
         if self.is_last(superstep) or all(report.is_quiet for report in reports):
             return True
         return superstep > 0 and self.until is not None and self.until(totals)
@@ -48,7 +49,7 @@ class Rules(NamedTuple):
 
 
 def _total(combine: Combined, values: list[Any]) -> Any:
-    """Sums of floats are exact, so that their order does not matter; nothing at all is None."""
+    """Combine values in any order: sums of floats are exact. A function of no values is None."""
     if callable(combine):
         return functools.reduce(combine, values) if values else None
     if combine == "sum":

@@ -1,15 +1,15 @@
-"""What one partition says to another in a superstep: an array, in one of four forms.
+"""Mail: the messages of one partition to another in a superstep, as an array in one of four forms.
 
-    empty                      nothing
+    empty                      no messages
     messages                   one for every place of the route, in its order
     records (place, message)   for some places
-    records (optional)         one for every place; `nothing` where there is no message
+    records (optional)         one for every place; `no_message` where there is none
 
-In an edge program a message that equals `nothing` is no message in any form. In a general program it
-is one, unless it is an optional message.
+In an edge program a value equal to `no_message` is not a message in any form. In a vertex program it
+is one, except in the form `optional`.
 
-Both ends know the route (`Partition`), so no vertex is ever named. The shorter form is taken, from
-counts alone: the same messages always take the same bytes.
+Both sides know the route (`Partition`), so mail holds no vertex numbers. The shorter form is chosen
+from counts only: the same messages always take the same bytes.
 """
 
 from typing import Any, Final, NamedTuple
@@ -20,43 +20,45 @@ from numpy.typing import NDArray
 OPTIONAL: Final = "optional"
 
 
-class Some(NamedTuple):
-    """Messages for some places."""
+class SparseMail(NamedTuple):
+    """Messages for some of the places of a route."""
 
     places: NDArray[np.uint32]
+    """Places in ascending order."""
     messages: NDArray[Any]
 
 
-def mail_of_all(messages: NDArray[Any], nothing: Any) -> NDArray[Any]:
-    """Mail with a message for every place; places with `nothing` are left out where that pays."""
+def dense_mail(messages: NDArray[Any], no_message: Any) -> NDArray[Any]:
+    """Return mail with one entry per place; entries of `no_message` are left out if that pays."""
     if len(messages) == 0:
         return messages
-    said = np.flatnonzero(messages != nothing)
+    places = np.flatnonzero(messages != no_message)
     kind = record_of(messages.dtype)
-    if len(said) * kind.itemsize >= messages.nbytes:
+    if len(places) * kind.itemsize >= messages.nbytes:
         return messages
-    return mail_of_some(Some(said.astype(np.uint32), messages[said]), len(messages), nothing)
+    sparse = SparseMail(places.astype(np.uint32), messages[places])
+    return sparse_mail(sparse, len(messages), no_message)
 
 
-def mail_of_some(some: Some, num_places: int, nothing: Any) -> NDArray[Any]:
-    """Mail with messages for some places, ascending."""
-    kind = record_of(some.messages.dtype)
-    if len(some.places) * kind.itemsize >= num_places * some.messages.itemsize:
-        messages = np.full(num_places, nothing, some.messages.dtype)
-        messages[some.places] = some.messages
+def sparse_mail(sparse: SparseMail, num_places: int, no_message: Any) -> NDArray[Any]:
+    """Return mail with messages for some places; with one per place if that is shorter."""
+    kind = record_of(sparse.messages.dtype)
+    if len(sparse.places) * kind.itemsize >= num_places * sparse.messages.itemsize:
+        messages = np.full(num_places, no_message, sparse.messages.dtype)
+        messages[sparse.places] = sparse.messages
         return messages
-    records = np.empty(len(some.places), kind)
-    records["place"], records["message"] = some.places, some.messages
+    records = np.empty(len(sparse.places), kind)
+    records["place"], records["message"] = sparse.places, sparse.messages
     return records
 
 
-def mail_of_sent(
-    messages: NDArray[Any], is_sent: NDArray[np.bool_], nothing: Any, *, is_local: bool = False
+def vertex_mail(
+    messages: NDArray[Any], is_sent: NDArray[np.bool_], no_message: Any, *, is_local: bool = False
 ) -> NDArray[Any]:
-    """Return the mail of a general program.
+    """Return the mail of a vertex program.
 
-    Places without a message hold `nothing`, but so may places with one: a sum may be 0. Local mail
-    does not travel, so it is never copied to become shorter.
+    Places without a message hold `no_message`, but a message may have that value, too: a sum may be
+    0. Local mail is not sent, so it is never copied to become shorter.
     """
     num_sent = int(np.count_nonzero(is_sent))
     if num_sent == len(messages):
@@ -65,30 +67,33 @@ def mail_of_sent(
         return messages[:0]
     kind = record_of(messages.dtype)
     is_short = is_local or num_sent * kind.itemsize >= messages.nbytes
-    if is_short and int(np.count_nonzero(messages != nothing)) == num_sent:
+    if is_short and int(np.count_nonzero(messages != no_message)) == num_sent:
         return messages.view([(OPTIONAL, messages.dtype)])
     records = np.empty(num_sent, kind)
     records["place"], records["message"] = np.flatnonzero(is_sent), messages[is_sent]
     return records
 
 
-def sent_in(mail: NDArray[Any], nothing: Any) -> tuple[NDArray[np.int64] | slice, NDArray[Any]]:
-    """Return the places of the route and the messages of `mail_of_sent`."""
+def open_vertex_mail(
+    mail: NDArray[Any], no_message: Any
+) -> tuple[NDArray[np.int64] | slice, NDArray[Any]]:
+    """Return the places of the route and the messages of mail made by `vertex_mail`."""
     names = mail.dtype.names
     if names is None:
         return slice(None), mail
     if names[0] == OPTIONAL:
-        places = np.flatnonzero(mail[OPTIONAL] != nothing)
+        places = np.flatnonzero(mail[OPTIONAL] != no_message)
         return places, mail[OPTIONAL][places]
     return mail["place"].astype(np.int64), mail["message"]
 
 
-def opened(mail: NDArray[Any]) -> Some | NDArray[Any]:
-    """The messages for all places, or for some."""
+def open_edge_mail(mail: NDArray[Any]) -> SparseMail | NDArray[Any]:
+    """Return the messages for all places, or for some."""
     if mail.dtype.names is None:
         return mail
-    return Some(np.ascontiguousarray(mail["place"]), np.ascontiguousarray(mail["message"]))
+    return SparseMail(np.ascontiguousarray(mail["place"]), np.ascontiguousarray(mail["message"]))
 
 
 def record_of(message: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of a record of a place and a message."""
     return np.dtype([("place", np.uint32), ("message", message)])

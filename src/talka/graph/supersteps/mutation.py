@@ -1,30 +1,28 @@
-"""Changes of a graph between supersteps, by Pregel's rules.
+"""Changes of a graph between supersteps, by the rules of Pregel.
 
-Wishes of all vertices are carried out together, after the superstep in which they were made:
-edges are removed first, then vertices (with all edges at them), then vertices are added, then edges.
-A wish for something that exists already, or against something that does not exist, changes nothing.
-Two wishes for the same thing count as one. If they give an edge different weights, the smallest weight
-is used, whichever partition asked for it.
+The requests of all vertices are applied together, after the superstep in which they were made:
+edges are removed first, then vertices (with all of their edges), then vertices are added, then
+edges. Adding what exists already, or removing what does not exist, has no effect. Equal requests
+count as one. If they give an edge different weights, the smallest weight is used, whichever
+partition requested it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from talka.errors import InvalidValueError, PayloadError, TalkaError
-
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
-    from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.graph import AnyGraph, GraphData
+from talka.graph.programs.traits import ProgramTraits
 
 KINDS: Final = ("remove_edge", "remove_vertex", "add_vertex", "add_edge")
 
 
-class Wishes:
-    """What one partition wants changed."""
+class MutationRequests:
+    """The changes of the graph that one partition requests."""
 
     def __init__(self) -> None:
         self._kinds: list[NDArray[np.uint8]] = []
@@ -36,9 +34,10 @@ class Wishes:
         kind: str,
         sources: Any,
         targets: Any,
-        program: "VertexProgram",
+        program: ProgramTraits,
         weights: ArrayLike | None = None,
     ) -> None:
+        """Request changes of one of `KINDS`; for vertices, sources and targets are the same ids."""
         if not program.mutates:
             raise InvalidValueError(
                 "mutates", program.mutates, "True: the program changes the graph"
@@ -50,18 +49,18 @@ class Wishes:
         if len(ends[0]) != len(ends[1]):
             raise InvalidValueError("targets", len(ends[1]), f"as many as sources, {len(ends[0])}")
         if len(ends[0]) == 0:
-            return  # an empty list has no type of ids
+            return  # an empty list does not have the type of ids
         self._kinds.append(np.full(len(ends[0]), KINDS.index(kind), np.uint8))
         self._ends[0].append(ends[0])
         self._ends[1].append(ends[1])
-        given = np.ones(len(ends[0])) if weights is None else np.asarray(weights, np.float64)
-        self._weights.append(np.broadcast_to(given, len(ends[0])))
+        values = np.ones(len(ends[0])) if weights is None else np.asarray(weights, np.float64)
+        self._weights.append(np.broadcast_to(values, len(ends[0])))
 
     def __len__(self) -> int:
         return sum(len(kinds) for kinds in self._kinds)
 
     def as_table(self) -> Any:
-        """As Arrow, fit to travel."""
+        """Return the requests as an Arrow table, to be sent to the driver."""
         if not len(self):
             return pa.table({"kind": pa.array([], pa.uint8())})
         return pa.table(
@@ -74,30 +73,31 @@ class Wishes:
         )
 
 
-def mutated(graph: "Graph", tables: list[Any]) -> tuple["Graph", NDArray[np.bool_]]:
-    """The graph after all wishes, and which old numbers were removed (some may be back, as new)."""
-    from talka.graph.graph import Graph
+def mutated(graph: AnyGraph, tables: list[Any]) -> tuple[AnyGraph, NDArray[np.bool_]]:
+    """Return the changed graph, and which old vertex numbers were removed.
 
-    wishes = pa.concat_tables([table for table in tables if table.num_rows])
-    kinds = wishes["kind"].to_numpy()
+    A removed vertex may exist in the changed graph again, as a new one.
+    """
+    requests = pa.concat_tables([table for table in tables if table.num_rows])
+    kinds = requests["kind"].to_numpy()
 
     def chosen(kind: str) -> tuple[Any, Any, Any]:
-        rows = wishes.filter(pa.array(kinds == KINDS.index(kind)))
+        rows = requests.filter(pa.array(kinds == KINDS.index(kind)))
         return tuple(rows[name].combine_chunks() for name in ("source", "target", "weight"))
 
     sources, targets, weights = _edges_of(graph)
     keep = np.ones(len(sources), np.bool_)
-    gone_sources, gone_targets, _ = chosen("remove_edge")
-    gone = _keys(graph, *(_known(graph, ids, keep=True) for ids in (gone_sources, gone_targets)))
-    keep &= ~np.isin(_keys(graph, sources, targets), gone)
-    is_gone = np.zeros(graph.num_vertices, np.bool_)
-    is_gone[_known(graph, chosen("remove_vertex")[0])] = True
-    keep &= ~(is_gone[sources] | is_gone[targets])
+    removed_ends = chosen("remove_edge")[:2]
+    removed = _keys(graph, *(_known(graph, ids, keep=True) for ids in removed_ends))
+    keep &= ~np.isin(_keys(graph, sources, targets), removed)
+    is_removed = np.zeros(graph.num_vertices, np.bool_)
+    is_removed[_known(graph, chosen("remove_vertex")[0])] = True
+    keep &= ~(is_removed[sources] | is_removed[targets])
 
     names = _names_by_number(graph)
     kept = sources[keep], targets[keep]
     new_sources, new_targets, new_weights = _added(graph, kept, *chosen("add_edge"))
-    vertices = [_take(names, np.flatnonzero(~is_gone)), chosen("add_vertex")[0]]
+    vertices = [_take(names, np.flatnonzero(~is_removed)), chosen("add_vertex")[0]]
     edges = [
         _joined([_take(names, ends), new])
         for ends, new in zip(kept, (new_sources, new_targets), strict=True)
@@ -105,18 +105,20 @@ def mutated(graph: "Graph", tables: list[Any]) -> tuple["Graph", NDArray[np.bool
     all_weights = None
     if weights is not None:
         all_weights = np.concatenate([weights[keep], new_weights.to_numpy()])
-    after = Graph.from_edges(tuple(edges), all_weights, graph.directed, vertices=_joined(vertices))
-    return after, is_gone
+    after = type(graph).from_edges(
+        tuple(edges), all_weights, graph.directed, vertices=_joined(vertices)
+    )
+    return after, is_removed
 
 
 def _added(
-    graph: "Graph",
+    graph: GraphData,
     kept: tuple[NDArray[Any], NDArray[Any]],
     sources: Any,
     targets: Any,
     weights: Any,
 ) -> tuple[Any, Any, Any]:
-    """The wished-for edges that do not exist yet, each once, with the smallest weight."""
+    """Return the requested edges that do not exist yet, each once, with the smallest weight."""
     codes = pa.concat_arrays([sources, targets]).dictionary_encode().indices.to_numpy()
     first, second = codes[: len(sources)], codes[len(sources) :]
     if not graph.directed:
@@ -124,15 +126,15 @@ def _added(
     order = np.lexsort((weights.to_numpy(), second, first))
     ends = np.stack([first[order], second[order]])
     is_first = np.append(True, (ends[:, 1:] != ends[:, :-1]).any(axis=0))[: len(order)]
-    # Ends that are new have no number, so no edge that exists has them.
-    wished = _keys(graph, *(_known(graph, ids, keep=True) for ids in (sources, targets)))
-    exists = np.isin(wished, _keys(graph, *kept))
+    # New ends have no number, so no existing edge has them.
+    requested = _keys(graph, *(_known(graph, ids, keep=True) for ids in (sources, targets)))
+    exists = np.isin(requested, _keys(graph, *kept))
     chosen = pa.array(order[is_first & ~exists[order]])
     return sources.take(chosen), targets.take(chosen), weights.take(chosen)
 
 
-def as_arrow(graph: "Graph") -> list[Any]:
-    """Edges by id, and all vertices, for a checkpoint."""
+def as_arrow(graph: GraphData) -> list[Any]:
+    """Return the edges by id, and all vertices, for a checkpoint."""
     sources, targets, weights = _edges_of(graph)
     names = _names_by_number(graph)
     columns = {"source": _take(names, sources), "target": _take(names, targets)}
@@ -141,36 +143,34 @@ def as_arrow(graph: "Graph") -> list[Any]:
     return [pa.table(columns), names]
 
 
-def from_arrow(saved: Sequence[Any], like: "Graph") -> "Graph":
-    """The graph that `as_arrow` was given; `like` says whether it is directed."""
-    from talka.graph.graph import Graph
-
+def from_arrow(saved: Sequence[Any], like: AnyGraph) -> AnyGraph:
+    """Return the graph that `as_arrow` saved, of the class and direction of `like`."""
     edges, names = saved
     _check_graph(edges, names)
     ends = tuple(_joined([edges[name].combine_chunks()]) for name in ("source", "target"))
     weights = edges["weight"].to_numpy() if "weight" in edges.column_names else None
     try:
-        return Graph.from_edges(ends, weights, like.directed, vertices=_joined([names]))
+        return type(like).from_edges(ends, weights, like.directed, vertices=_joined([names]))
     except TalkaError as error:
         raise PayloadError(f"holds a graph that cannot be built ({error})") from error
 
 
 def _check_graph(edges: Any, names: Any) -> None:
-    """Refuse what `as_arrow` cannot have returned: a checkpoint may hold anything."""
+    """Raise PayloadError for anything that `as_arrow` cannot have returned."""
     if not isinstance(edges, pa.Table) or not isinstance(names, pa.Array):
-        raise PayloadError("holds something else than the edges and vertices of a graph")
+        raise PayloadError("does not hold the edges and vertices of a graph")
     kind = names.type
     expected = {"source": kind, "target": kind, "weight": pa.float64()}
     is_known = pa.types.is_integer(kind) or kind in (pa.string(), pa.large_string())
-    found = dict(zip(edges.column_names, edges.schema.types, strict=True))
-    if not is_known or found not in (expected, {"source": kind, "target": kind}):
-        raise PayloadError("holds a graph with other columns than source, target and weight")
+    types = dict(zip(edges.column_names, edges.schema.types, strict=True))
+    if not is_known or types not in (expected, {"source": kind, "target": kind}):
+        raise PayloadError("holds a graph with columns other than source, target and weight")
     if names.null_count or any(column.null_count for column in edges.columns):
         raise PayloadError("holds a graph with ids that are NULL")
 
 
-def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Ends by number, each edge once."""
+def _edges_of(graph: GraphData) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Return sources and targets by vertex number, and weights, each edge once."""
     out = graph.out
     sources = np.repeat(np.arange(out.num_rows, dtype=np.uint32), out.degrees())
     targets, weights = out.columns, out.weights
@@ -181,8 +181,8 @@ def _edges_of(graph: "Graph") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] 
     return sources, targets, weights
 
 
-def _keys(graph: "Graph", first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
-    """One number for the ends of each edge; -1 where an end has no number."""
+def _keys(graph: GraphData, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """Return one number per edge that identifies its ends; -1 if an end has no number."""
     first, second = first.astype(np.int64), second.astype(np.int64)
     if not graph.directed:
         first, second = np.minimum(first, second), np.maximum(first, second)
@@ -190,8 +190,8 @@ def _keys(graph: "Graph", first: NDArray[Any], second: NDArray[Any]) -> NDArray[
     return np.where(known, first * graph.num_vertices + second, -1)
 
 
-def _known(graph: "Graph", ids: Any, *, keep: bool = False) -> NDArray[np.int64]:
-    """Numbers of those ids that exist; with `keep`, -1 for the others."""
+def _known(graph: GraphData, ids: Any, *, keep: bool = False) -> NDArray[np.int64]:
+    """Return the vertex numbers of the ids that exist; with `keep`, also -1 for the others."""
     ascending = graph.ids.as_arrow()
     places = pa.compute.index_in(ids.cast(ascending.type), value_set=ascending)
     found = places.is_valid().to_numpy(zero_copy_only=False)
@@ -200,7 +200,7 @@ def _known(graph: "Graph", ids: Any, *, keep: bool = False) -> NDArray[np.int64]
     return numbers if keep else numbers[found]
 
 
-def _names_by_number(graph: "Graph") -> Any:
+def _names_by_number(graph: GraphData) -> Any:
     return graph.ids.as_arrow().take(pa.array(graph.ids.ranks))
 
 

@@ -1,4 +1,4 @@
-"""What driver and tasks exchange in a superstep: context in, outputs and a report out."""
+"""Types that the driver and the tasks of a superstep exchange: context in, outputs and report out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,38 +8,41 @@ from talka.engine import Engine, Ref
 
 
 class Context(NamedTuple):
+    """The facts about a superstep that all partitions get."""
+
     superstep: int
     num_vertices: int
     is_last: bool
-    """Nobody will hear what is said now."""
+    """True if no superstep follows, so that messages need not be sent."""
     aggregates: dict[str, float]
     num_threads: int
 
 
 @dataclass
 class Report:
-    """Counts of one partition."""
+    """Counts of one superstep of one partition."""
 
     num_active: int = 0
     active_edges: int = 0
     way: str = ""
+    """"push" or "pull"; empty if no messages were sent along edges."""
     edges: int = 0
-    """That were walked along."""
+    """Number of edges that messages were sent along."""
     num_messages: int = 0
-    """That left the partition."""
+    """Number of messages to other partitions."""
     sent_bytes: int = 0
     is_quiet: bool = True
-    """Nothing was said at all, not even to itself."""
+    """True if the partition sent no message, not even to its own vertices."""
     rounds: int = 1
     totals: dict[str, list[float]] = field(default_factory=dict)
-    """Aggregates, still in pieces that the driver combines."""
+    """Partial aggregates, which the driver combines."""
 
     def as_plain(self) -> dict[str, Any]:
         return vars(self)  # asdict would copy every value, for each task
 
     @staticmethod
     def merged(plain: list[dict[str, Any]]) -> "Report":
-        """The reports of the tasks that one partition's superstep was made of."""
+        """Merge the reports of the tasks that make up one superstep of a partition."""
         merged = Report(**plain[0])
         for more in plain[1:]:
             other = Report(**more)
@@ -50,59 +53,65 @@ class Report:
         return merged
 
 
-class Turn(NamedTuple):
-    """Outputs of the tasks that made up one superstep of one partition."""
+class PartitionOutputs(NamedTuple):
+    """Refs of the outputs of one superstep of one partition."""
 
     tasks: tuple[tuple[Ref, ...], ...]
-    """All outputs, task by task; the first of each is its report."""
+    """All outputs, grouped by task; the first of each task is its report."""
     state: tuple[Ref, ...]
-    """What the partition itself needs in the next superstep."""
+    """Outputs that the partition itself needs in the next superstep."""
     mails: tuple[Ref, ...]
-    """One for each partition."""
+    """One mail per receiving partition."""
 
     @property
     def reports(self) -> list[Ref]:
-        return [outputs[0] for outputs in self.tasks]
+        return [refs[0] for refs in self.tasks]
 
     @property
-    def outputs(self) -> list[Ref]:
-        return [ref for outputs in self.tasks for ref in outputs]
+    def refs(self) -> list[Ref]:
+        return [ref for refs in self.tasks for ref in refs]
 
 
 class Stepper(Protocol):
-    """Submits supersteps of one kind of program."""
+    """Submits the supersteps of one kind of program."""
 
     num_partitions: int
 
-    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
-        """Superstep 0 of a partition: values are made, and said for the first time."""
+    def begin(self, engine: Engine, index: int, context: Context) -> PartitionOutputs:
+        """Submit superstep 0 of a partition: initial values and the first messages."""
         ...
 
-    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
-        """The next superstep of a partition, after the turns of all of them."""
+    def advance(
+        self, engine: Engine, index: int, context: Context, before: Sequence[PartitionOutputs]
+    ) -> PartitionOutputs:
+        """Submit the next superstep of a partition, given the outputs of all partitions."""
         ...
 
-    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
-        """The second half of a superstep, where it has two, after the first halves of all."""
+    def complete(
+        self, engine: Engine, context: Context, outputs: Sequence[PartitionOutputs]
+    ) -> list[PartitionOutputs]:
+        """Submit the second half of a superstep, if it has one, after the first half of all."""
         ...
 
-    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
-        """The turn whose outputs were saved, task by task."""
+    def restored(
+        self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]
+    ) -> PartitionOutputs:
+        """Submit tasks that return the saved outputs of a partition."""
         ...
 
     def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
-        """Refuse outputs of a checkpoint that no superstep can have left: PayloadError."""
+        """Raise PayloadError if a checkpoint holds outputs that no superstep can return."""
         ...
 
     def changed_graph(self) -> list[Any]:
-        """The graph as a checkpoint keeps it; empty while it is the one that was given."""
+        """Return the graph as it is saved in a checkpoint; empty if it has not changed."""
         ...
 
     def take_graph(self, saved: Sequence[Any]) -> None:
-        """What `changed_graph` gave, before turns are restored."""
+        """Restore the graph that `changed_graph` returned; called before outputs are restored."""
         ...
 
 
 def as_saved(*outputs: Any) -> Any:
-    """A task that makes what a checkpoint holds."""
+    """Return the arguments: a task that creates the outputs that a checkpoint holds."""
     return outputs if len(outputs) > 1 else outputs[0]

@@ -1,61 +1,59 @@
-"""States and mails of a graph that was changed, for the partitions of the new one.
+"""Move states and mails to the partitions of a graph that was changed.
 
-Vertices have other numbers and other owners then; their ids are what stays.
+Vertices get other numbers and owners; only their ids stay the same.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from talka.graph.graph import GraphData
 from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_by_number, nothing_for
 from talka.graph.programs.vertex_program import VertexProgram
-from talka.graph.supersteps.mail import sent_in
+from talka.graph.supersteps.mail import open_vertex_mail
 from talka.graph.supersteps.protocol import Report
 
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
-
-_GONE = -1
+_REMOVED = -1
 
 
-class Move(NamedTuple):
-    """From one graph to the next."""
+class GraphChange(NamedTuple):
+    """A graph before and after changes that its vertices requested."""
 
-    before: "Graph"
-    after: "Graph"
-    is_gone: NDArray[np.bool_]
-    """By old number: removed, and if there is one of that id now, it is another."""
+    before: GraphData
+    after: GraphData
+    is_removed: NDArray[np.bool_]
+    """Indexed by old vertex number: True if removed. A vertex re-added under the same id is new."""
 
 
-def relaid(
+def move_outputs(
     program: VertexProgram,
     saved: Sequence[Sequence[Any]],
-    move: Move,
+    change: GraphChange,
     partitions: Sequence[Partition],
     cut: Partitioned,
 ) -> list[list[Any]]:
-    """Outputs of the last superstep as if it had run on the new partitions.
+    """Return the outputs of the last superstep as if it had run on the new partitions.
 
-    Messages to vertices that are gone are dropped. New vertices have zeros and are active.
+    Messages to removed vertices are dropped. New vertices have zeros as values and are active.
     """
     num_columns = len(program.columns)
-    after = move.after
-    moved_to = _new_numbers(move)
+    after = change.after
+    moved_to = _new_numbers(change)
     columns = [np.zeros(after.num_vertices, kind) for kind in program.columns.values()]
     halted = np.zeros(after.num_vertices, np.bool_)
     for partition, outputs in zip(partitions, saved, strict=True):
         to = moved_to[partition.own]
-        stays = to != _GONE
+        stays = to != _REMOVED
         for column, values in zip([*columns, halted], outputs[1 : num_columns + 2], strict=True):
             column[to[stays]] = values[stays]
-    numbers, messages = _under_way(program, saved, partitions, moved_to)
-    wishes = [saved[0][-1].slice(0, 0)]
-    relaid = []
+    numbers, messages = _pending_messages(program, saved, partitions, moved_to)
+    requests = [saved[0][-1].slice(0, 0)]
+    moved = []
     for index, partition in enumerate(cut.partitions):
         mine = cut.owners[numbers] == index
         records = _records(numbers[mine], messages[mine])
@@ -64,28 +62,28 @@ def relaid(
         report = Report(**saved[index][0])
         report.is_quiet = bool(own[-1].all()) and len(records) == 0
         report.num_active = int((~own[-1]).sum())
-        relaid.append([report.as_plain(), *own, *mails, *wishes])
-    return relaid
+        moved.append([report.as_plain(), *own, *mails, *requests])
+    return moved
 
 
-def _new_numbers(move: Move) -> NDArray[np.int64]:
-    """The new number of each old one."""
-    before, after = move.before, move.after
+def _new_numbers(change: GraphChange) -> NDArray[np.int64]:
+    """Return the new vertex number of each old one."""
+    before, after = change.before, change.after
     names = after.ids.as_arrow()
     places = pc.index_in(before.ids.as_arrow().cast(names.type), value_set=names)
     found = places.is_valid().to_numpy(zero_copy_only=False)
-    by_rank = np.full(before.num_vertices, _GONE, np.int64)
+    by_rank = np.full(before.num_vertices, _REMOVED, np.int64)
     by_rank[found] = after.ids.numbers[places.drop_null().to_numpy()]
-    return np.where(move.is_gone, _GONE, by_rank[before.ids.ranks])
+    return np.where(change.is_removed, _REMOVED, by_rank[before.ids.ranks])
 
 
-def _under_way(
+def _pending_messages(
     program: VertexProgram,
     saved: Sequence[Sequence[Any]],
     partitions: Sequence[Partition],
     moved_to: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """All messages by new number, in the order of receivers and senders."""
+    """Return all undelivered messages by new vertex number, in order of receiver and sender."""
     first = 2 + len(program.columns)
     numbers, messages = [], []
     for partition in partitions:
@@ -93,26 +91,28 @@ def _under_way(
             mail = outputs[first + partition.index]
             if len(mail) == 0:
                 continue
-            to, said = _addressed(program, partition, q, mail)
-            numbers.append(to)
-            messages.append(said)
+            mail_numbers, mail_messages = _addressed(program, partition, q, mail)
+            numbers.append(mail_numbers)
+            messages.append(mail_messages)
     moved = moved_to[np.concatenate(numbers or [np.empty(0, np.uint32)])]
-    under_way = np.concatenate(messages or [np.empty(0, program.message_type)])
-    arrives = moved != _GONE
-    found, under_way = moved[arrives].astype(np.uint32), under_way[arrives]
+    pending = np.concatenate(messages or [np.empty(0, program.message_type)])
+    exists = moved != _REMOVED
+    receivers, pending = moved[exists].astype(np.uint32), pending[exists]
     if program.combine is None:
-        return found, under_way
-    return combine_by_number(program.combine, found, under_way)
+        return receivers, pending
+    return combine_by_number(program.combine, receivers, pending)
 
 
 def _addressed(
     program: VertexProgram, partition: Partition, q: int, mail: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Old numbers of those whom this mail of partition q is for, and what each gets."""
+    """Return the old numbers of the receivers of mail from partition q, and their messages."""
     names = mail.dtype.names
     if names is not None and names[0] == "number":
         return mail["number"], mail["message"]
-    places, messages = sent_in(mail, nothing_for(program.combine, np.dtype(program.message_type)))
+    places, messages = open_vertex_mail(
+        mail, nothing_for(program.combine, np.dtype(program.message_type))
+    )
     return partition.own[partition.route_from(q)[places]], messages
 
 

@@ -1,8 +1,8 @@
-"""Check what a checkpoint holds before kernels see it.
+"""Validate the content of a checkpoint before kernels use it.
 
-A checksum shows that a file was not damaged, not that it is right, and kernels do not check indices.
-So every length, type, place and number is compared with the partitions of the graph. PayloadError says
-what is wrong.
+A checksum shows that a file is not damaged, not that its content is valid, and kernels do not check
+indices. So every length, type, place and number is compared with the partitions of the graph. The
+functions raise PayloadError with the problem.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,39 +23,39 @@ _COUNTS: Final = ("num_active", "active_edges", "edges", "num_messages", "sent_b
 _FIELDS: Final = {field.name for field in fields(Report)}
 
 
-def check_count(name: str, found: Sequence[Any], expected: int) -> None:
-    if not isinstance(found, list | tuple) or len(found) != expected:
+def check_count(name: str, values: Sequence[Any], expected: int) -> None:
+    if not isinstance(values, list | tuple) or len(values) != expected:
         raise PayloadError(f"does not hold {expected} {name}")
 
 
 def check_report(report: Any, aggregates: Mapping[str, Any]) -> None:
-    """`aggregates` are the names that it must have a list for, with how they are combined."""
+    """Check counts and totals of a report; `aggregates` has the way each total is combined."""
     if not isinstance(report, dict) or report.keys() != _FIELDS:
         raise PayloadError("holds a report without its fields")
     counts = [report[name] for name in _COUNTS]
     if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
         raise PayloadError("holds a report with counts that are not whole numbers")
     if type(report["is_quiet"]) is not bool or report["way"] not in ("", "push", "pull"):
-        raise PayloadError("holds a report with unknown words")
+        raise PayloadError("holds a report with invalid flags")
     totals = report["totals"]
     if not isinstance(totals, dict) or totals.keys() != aggregates.keys():
         raise PayloadError("holds a report with other aggregates")
     for name, values in totals.items():
-        is_free = callable(aggregates[name])  # combined by a function of the program
+        is_any_type = callable(aggregates[name])  # combined by a function of the program
         if not isinstance(values, list) or not (
-            is_free or all(isinstance(value, int | float) for value in values)
+            is_any_type or all(isinstance(value, int | float) for value in values)
         ):
-            raise PayloadError(f"holds no numbers for the aggregate {name!r}")
+            raise PayloadError(f"does not hold numbers for the aggregate {name!r}")
 
 
 def check_array(name: str, array: Any, kind: Any, length: int | None = None) -> None:
-    """A plain array of one dimension, of this type and length."""
+    """Check that `array` is one-dimensional, of this type and length."""
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != np.dtype(kind):
-        raise PayloadError(f"holds {name} of another type than {np.dtype(kind)}")
+        raise PayloadError(f"holds {name} of a type other than {np.dtype(kind)}")
     if length is not None and len(array) != length:
         raise PayloadError(f"holds {len(array)} {name}, not {length}")
     for flags in _flags(array):
-        if len(flags) and int(flags.max()) > 1:  # numpy counts such flags wrongly
+        if len(flags) and int(flags.max()) > 1:  # numpy would count such flags wrongly
             raise PayloadError(f"holds {name} with flags that are neither true nor false")
 
 
@@ -70,7 +70,7 @@ def check_indices(
     columns: Mapping[str, NDArray[Any]],
     messages: Sequence[NDArray[Any]],
 ) -> None:
-    """`VertexProgram.indices` of one partition: its columns, and all messages to it."""
+    """Check `VertexProgram.indices` of one partition: in its columns and in all messages to it."""
     for name, limit in indices.items():
         if name in columns:
             check_below(f"values of {name!r}", columns[name], limits[limit])
@@ -81,7 +81,7 @@ def check_indices(
 
 
 def check_edge_mail(mail: Any, kind: np.dtype[Any], partition: Partition, sender: int) -> None:
-    """Mail of an edge program for `partition`: nothing, all places of its route, or some of them."""
+    """Check mail of an edge program: empty, or for all or some places of the route."""
     num_places = len(partition.route_from(sender))
     if isinstance(mail, np.ndarray) and mail.dtype.names is not None:
         _check_records(mail, record_of(kind), num_places)
@@ -92,7 +92,7 @@ def check_edge_mail(mail: Any, kind: np.dtype[Any], partition: Partition, sender
 
 
 def check_vertex_mail(mail: Any, kind: np.dtype[Any], partition: Partition, sender: int) -> Any:
-    """Return the messages of the mail of a general program for `partition`."""
+    """Check mail of a vertex program for `partition`, and return its messages."""
     num_places = len(partition.route_from(sender))
     names = mail.dtype.names if isinstance(mail, np.ndarray) else None
     if names == ("number", "message"):
@@ -121,7 +121,7 @@ def _check_records(mail: NDArray[Any], kind: np.dtype[Any], num_places: int) -> 
 
 
 def _flags(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-    """The bytes of all fields that are true or false."""
+    """Yield the bytes of all boolean fields."""
     names = array.dtype.names
     if names is not None:
         for name in names:

@@ -1,6 +1,6 @@
 """Arrays that a thread keeps between supersteps, so that a small frontier costs little.
 
-Whoever borrows one gives it back as it was; after an error it is thrown away.
+A borrowed array must be returned cleared; after an error it is discarded.
 """
 
 import threading
@@ -11,34 +11,38 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_MAX_KEPT = 4  # sizes and types in one thread
+_MAX_KEPT = 4  # combinations of size and type per thread
 _kept = threading.local()
 
 
 class Scratch(NamedTuple):
-    """`combined` is full of nothing and `seen` of zeros, except at `touched` while in use."""
+    """Arrays with one entry per row, for messages that reach only few rows.
+
+    `combined` holds `no_message` and `seen` zeros everywhere, except at `touched` while in use.
+    """
 
     combined: NDArray[Any]
     seen: NDArray[np.uint8]
     touched: NDArray[np.uint32]
 
     def clear(self, num_touched: int) -> None:
+        """Reset the entries at the first `num_touched` places of `touched`."""
         places = self.touched[:num_touched]
-        self.combined[places] = self.combined.dtype.type(self._nothing)
+        self.combined[places] = self.combined.dtype.type(self._no_message)
         self.seen[places] = 0
 
     @property
-    def _nothing(self) -> Any:
-        return self.combined[-1]  # one place more than there are rows: never touched
+    def _no_message(self) -> Any:
+        return self.combined[-1]  # the entry after the last row, which is never touched
 
 
 @contextmanager
-def scratch(num_rows: int, kind: np.dtype[Any], nothing: Any) -> Iterator[Scratch]:
-    """Borrow arrays for so many rows; the caller clears what it touched."""
+def scratch(num_rows: int, kind: np.dtype[Any], no_message: Any) -> Iterator[Scratch]:
+    """Borrow arrays for `num_rows` rows; the caller clears the entries it touched."""
     kept: dict[Any, Scratch] = _kept.__dict__.setdefault("arrays", {})
-    key = (num_rows, kind.str, nothing)
+    key = (num_rows, kind.str, no_message)
     borrowed = kept.pop(key, None) or Scratch(
-        np.full(num_rows + 1, nothing, kind),
+        np.full(num_rows + 1, no_message, kind),
         np.zeros(num_rows + 1, np.uint8),
         np.empty(num_rows + 1, np.uint32),
     )

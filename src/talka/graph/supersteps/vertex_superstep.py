@@ -1,4 +1,4 @@
-"""One superstep of a general program on one partition. Arrays in, arrays out."""
+"""One superstep of a vertex program on one partition. Arrays in, arrays out."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,12 +12,12 @@ from talka.graph.partitions.partition import Partition
 from talka.graph.programs.combining import combine_at, combine_by_number, nothing_for
 from talka.graph.programs.step import Inbox, Step
 from talka.graph.programs.vertex_program import VertexProgram
-from talka.graph.supersteps.mail import OPTIONAL, mail_of_sent, sent_in
+from talka.graph.supersteps.mail import OPTIONAL, open_vertex_mail, vertex_mail
 from talka.graph.supersteps.protocol import Context, Report
 
 
 class VertexSuperstep:
-    """A general program on one partition: deliver, compute, collect."""
+    """A vertex program in one superstep on one partition: deliver, compute, collect."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class VertexSuperstep:
         self.program, self.partition, self.context = program, partition, context
         self._owners = owners
         self._kind = np.dtype(program.message_type)
-        self._nothing = nothing_for(program.combine, self._kind) if program.combine else None
+        self._no_message = nothing_for(program.combine, self._kind) if program.combine else None
         self.report = Report(totals={name: [] for name in program.aggregates})
 
     def run(
@@ -39,7 +39,7 @@ class VertexSuperstep:
         halted: NDArray[np.bool_],
         mails: Sequence[NDArray[Any]],
     ) -> tuple[Step, list[NDArray[Any]]]:
-        """What `compute` left, and mail for every partition."""
+        """Run `compute`; return its step, and mail for every partition."""
         inbox, combined, got_message = self._delivered(mails)
         step = Step(
             self.program, self.partition, self.context, columns,
@@ -60,12 +60,16 @@ class VertexSuperstep:
         report.way = "pull" if step.along() is not None else "push"
         return step, sent
 
-    # What arrived.
+    # Receiving.
 
     def _delivered(
         self, mails: Sequence[NDArray[Any]]
     ) -> tuple[Inbox | None, NDArray[Any] | None, NDArray[np.bool_]]:
-        """Every message at its place, by the order of partitions, and who got any."""
+        """Deliver messages to own vertices, in the order of partitions.
+
+        Returns the inbox, or combined messages if the program combines them, and which vertices got
+        a message.
+        """
         if self.program.combine is None:
             inbox = self._inbox(mails)
             return inbox, None, np.diff(inbox.offsets) > 0
@@ -75,10 +79,12 @@ class VertexSuperstep:
         if len(own) == num_own and (names is None or names[0] == OPTIONAL):
             others = [(q, mail) for q, mail in others if q != index]
             combined = own if names is None else own[OPTIONAL]
-            got_message = np.ones(num_own, np.bool_) if names is None else combined != self._nothing
+            got_message = (
+                np.ones(num_own, np.bool_) if names is None else combined != self._no_message
+            )
             combined = combined.copy() if others else combined
         else:
-            combined = np.full(num_own, self._nothing, self._kind)
+            combined = np.full(num_own, self._no_message, self._kind)
             got_message = np.zeros(num_own, np.bool_)
         for q, mail in others:
             places, messages = self._addressed(q, mail)
@@ -97,15 +103,16 @@ class VertexSuperstep:
         return Inbox(offsets, messages.take(order))
 
     def _addressed(self, q: int, mail: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Places of own vertices, and what each gets."""
+        """Return the places of receiving vertices, and the message for each."""
         if mail.dtype.names is not None and mail.dtype.names[0] == "number":
             return self.partition.places_of(mail["number"]), mail["message"]
-        places, messages = sent_in(mail, self._nothing)
+        places, messages = open_vertex_mail(mail, self._no_message)
         return self.partition.route_from(q)[places], messages
 
-    # What is said.
+    # Sending.
 
     def _mails(self, step: Step) -> list[NDArray[Any]]:
+        """Return mail for every partition."""
         numbers, messages = step.said()
         along = step.along()
         if along is None:
@@ -114,26 +121,26 @@ class VertexSuperstep:
         partition, combined, is_sent = self.partition, along.combined, along.is_sent
         own, remote = np.split(combined, [partition.num_own])
         own_is_sent, remote_is_sent = np.split(is_sent, [partition.num_own])
-        if len(numbers):  # some of both: all that leaves goes by number
+        if len(numbers):  # messages of both kinds: remote ones are sent by vertex number
             is_own = self._owners_of(numbers) == partition.index
-            at_home = partition.places_of(numbers[is_own])
-            combine_at(self.program.combine, own, at_home, messages[is_own])
-            own_is_sent[at_home] = True
+            places = partition.places_of(numbers[is_own])
+            combine_at(self.program.combine, own, places, messages[is_own])
+            own_is_sent[places] = True
             numbers = np.concatenate([partition.target_mirrors[remote_is_sent], numbers[~is_own]])
             messages = np.concatenate([remote[remote_is_sent], messages[~is_own]])
             mails = self._posted(*combine_by_number(self.program.combine, numbers, messages))
         else:
             mails = [
-                mail_of_sent(remote[start:stop], remote_is_sent[start:stop], self._nothing)
+                vertex_mail(remote[start:stop], remote_is_sent[start:stop], self._no_message)
                 for start, stop in pairwise(partition.target_mirror_offsets)
             ]
             for mail in mails:
                 self._count(mail)
-        mails[partition.index] = mail_of_sent(own, own_is_sent, self._nothing, is_local=True)
+        mails[partition.index] = vertex_mail(own, own_is_sent, self._no_message, is_local=True)
         return mails
 
     def _posted(self, numbers: NDArray[np.uint32], messages: NDArray[Any]) -> list[NDArray[Any]]:
-        """Records by owner."""
+        """Return records of number and message, by the owner of the receiving vertex."""
         kind = np.dtype([("number", np.uint32), ("message", self._kind)])
         records = np.empty(len(numbers), kind)
         records["number"], records["message"] = numbers, messages

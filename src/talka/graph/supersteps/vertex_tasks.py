@@ -1,19 +1,20 @@
-"""Supersteps of a general program as tasks on an engine."""
+"""Supersteps of a vertex program as tasks on an engine."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
+from talka.graph.graph import AnyGraph
 from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed, place, release
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
-from talka.graph.supersteps.protocol import Context, Turn, as_saved
-from talka.graph.supersteps.relaying import Move, relaid
+from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
+from talka.graph.supersteps.relaying import GraphChange, move_outputs
 from talka.graph.supersteps.restoring import (
     check_array,
     check_count,
@@ -23,51 +24,61 @@ from talka.graph.supersteps.restoring import (
 )
 from talka.graph.supersteps.vertex_superstep import VertexSuperstep
 
-if TYPE_CHECKING:
-    from talka.graph.graph import Graph
 
-
-class VertexStepper:
-    """Runs a general program on partitions, and cuts the graph anew when it has changed."""
+class VertexStepper(Generic[AnyGraph]):
+    """Submits supersteps of a vertex program, and cuts the graph again after changes."""
 
     def __init__(
-        self, engine: Engine, program: VertexProgram, graph: "Graph", num_partitions: int, how: str
+        self,
+        engine: Engine,
+        program: VertexProgram,
+        graph: AnyGraph,
+        num_partitions: int,
+        how: str,
     ) -> None:
         self.num_partitions = num_partitions
-        self.graph = self._given = graph
+        self.graph = self._original = graph
         self._engine, self._program, self._how = engine, program, how
         self._num_columns = len(program.columns)
         self.cut, self._placed = self._laid_out(graph)
 
-    def begin(self, engine: Engine, index: int, context: Context) -> Turn:
+    def begin(self, engine: Engine, index: int, context: Context) -> PartitionOutputs:
         return self._submit(engine, index, context, ())
 
-    def advance(self, engine: Engine, index: int, context: Context, before: Sequence[Turn]) -> Turn:
-        mails = [turn.mails[index] for turn in before]
+    def advance(
+        self, engine: Engine, index: int, context: Context, before: Sequence[PartitionOutputs]
+    ) -> PartitionOutputs:
+        mails = [output.mails[index] for output in before]
         return self._submit(engine, index, context, (*before[index].state, *mails))
 
-    def complete(self, engine: Engine, context: Context, turns: Sequence[Turn]) -> list[Turn]:
-        """Carry out the wishes of a superstep, if there are any: states and mails move along."""
+    def complete(
+        self, engine: Engine, context: Context, outputs: Sequence[PartitionOutputs]
+    ) -> list[PartitionOutputs]:
+        """Apply requested changes of the graph, if any, and move states and mails to the new one."""
         if not self._program.mutates or context.is_last:
-            return list(turns)
-        tables = engine.fetch([turn.tasks[0][-1] for turn in turns])
+            return list(outputs)
+        tables = engine.fetch([output.tasks[0][-1] for output in outputs])
         if not any(table.num_rows for table in tables):
-            return list(turns)
-        saved = [engine.fetch(list(turn.tasks[0])) for turn in turns]
+            return list(outputs)
+        saved = [engine.fetch(list(output.tasks[0])) for output in outputs]
         before, partitions = self.graph, self.cut.partitions
         release(engine, self._placed)
-        self.graph, is_gone = mutated(before, tables)
+        self.graph, is_removed = mutated(before, tables)
         self.cut, self._placed = self._laid_out(self.graph)
-        moved = relaid(
-            self._program, saved, Move(before, self.graph, is_gone), partitions, self.cut
+        moved = move_outputs(
+            self._program, saved, GraphChange(before, self.graph, is_removed), partitions, self.cut
         )
-        engine.release([ref for turn in turns for ref in turn.outputs])
-        return [self.restored(engine, index, [one]) for index, one in enumerate(moved)]
+        engine.release([ref for output in outputs for ref in output.refs])
+        return [self.restored(engine, index, [task]) for index, task in enumerate(moved)]
 
-    def restored(self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]) -> Turn:
+    def restored(
+        self, engine: Engine, index: int, saved: Sequence[Sequence[Any]]
+    ) -> PartitionOutputs:
         [outputs] = saved
         near = self._placed[index].near
-        return self._turn(engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near))
+        return self._partition_outputs(
+            engine.submit(as_saved, *outputs, num_outputs=len(outputs), near=near)
+        )
 
     def check(self, saved: Sequence[Sequence[Sequence[Any]]]) -> None:
         program, num_mutations = self._program, int(self._program.mutates)
@@ -97,19 +108,19 @@ class VertexStepper:
             check_indices(program.indices, limits, columns, messages)
 
     def changed_graph(self) -> list[Any]:
-        return [] if self.graph is self._given else as_arrow(self.graph)
+        return [] if self.graph is self._original else as_arrow(self.graph)
 
     def take_graph(self, saved: Sequence[Any]) -> None:
         if len(saved):
             check_count("tables of a graph", saved, 2 if self._program.mutates else 0)
             release(self._engine, self._placed)
-            self.graph = from_arrow(saved, self._given)
+            self.graph = from_arrow(saved, self._original)
             self.cut, self._placed = self._laid_out(self.graph)
 
     def close(self) -> None:
         release(self._engine, self._placed)
 
-    def _laid_out(self, graph: "Graph") -> tuple[Partitioned, list[Placed]]:
+    def _laid_out(self, graph: AnyGraph) -> tuple[Partitioned, list[Placed]]:
         cut = graph.cut(self.num_partitions, self._how)
         owners = cut.owners if self.num_partitions > 1 else cut.owners[:0]
         names = graph.ids.ascending
@@ -119,43 +130,54 @@ class VertexStepper:
             arrays.append((names.take(own) if graph.ids.are_strings else names[own], owners))
         return cut, place(self._engine, cut.partitions, arrays, python=self._program.python)
 
-    def _submit(self, engine: Engine, index: int, context: Context, given: Sequence[Ref]) -> Turn:
+    def _submit(
+        self, engine: Engine, index: int, context: Context, inputs: Sequence[Ref]
+    ) -> PartitionOutputs:
         place = self._placed[index]
         context = context._replace(num_vertices=self.graph.num_vertices)
         refs = engine.submit(
-            superstep, self._program, context, place.partition, *place.arrays, *given,
+            superstep, self._program, context, place.partition, *place.arrays, *inputs,
             num_outputs=2 + self._num_columns + self.num_partitions + self._program.mutates,
             near=place.near, name="superstep", python=place.python,
         )  # fmt: skip
-        return self._turn(refs)
+        return self._partition_outputs(refs)
 
-    def _turn(self, refs: Sequence[Ref]) -> Turn:
+    def _partition_outputs(self, refs: Sequence[Ref]) -> PartitionOutputs:
         end = 2 + self._num_columns
-        return Turn(
+        return PartitionOutputs(
             (tuple(refs),), tuple(refs[1:end]), tuple(refs[end : end + self.num_partitions])
         )
 
 
 def superstep(
-    program: VertexProgram, context: Context, partition: Any, ids: Any, owners: Any, *given: Any
+    program: VertexProgram,
+    context: Context,
+    partition: Any,
+    ids: Any,
+    owners: Any,
+    *state_and_mails: Any,
 ) -> list[Any]:
-    """Outputs are the report, columns, who halted, mails, and wishes where there may be any."""
+    """Run a superstep; return the report, columns, halting votes, mails, and requested changes.
+
+    The last of these only if the program may change the graph.
+    """
     partition = partition if isinstance(partition, Partition) else Partition.from_blob(partition)
-    columns, halted, mails = _opened(program, partition, given)
+    columns, halted, mails = _inputs(program, partition, state_and_mails)
     step, sent = (run := VertexSuperstep(program, partition, owners, context)).run(
         ids, columns, halted, mails
     )
-    wishes = [step.wishes.as_table()] if program.mutates else []
-    return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *wishes]
+    requests = [step.requests.as_table()] if program.mutates else []
+    return [run.report.as_plain(), *step.columns.values(), step.halted, *sent, *requests]
 
 
-def _opened(
-    program: VertexProgram, partition: Partition, given: Sequence[Any]
+def _inputs(
+    program: VertexProgram, partition: Partition, state_and_mails: Sequence[Any]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[NDArray[Any]]]:
-    if given:
+    """Return columns, halting votes and mails; in superstep 0 zeros, no votes and no mails."""
+    if state_and_mails:
         num_columns = len(program.columns)
-        columns = dict(zip(program.columns, given[:num_columns], strict=True))
-        return columns, given[num_columns], given[num_columns + 1 :]
+        columns = dict(zip(program.columns, state_and_mails[:num_columns], strict=True))
+        return columns, state_and_mails[num_columns], state_and_mails[num_columns + 1 :]
     columns = {name: np.zeros(partition.num_own, kind) for name, kind in program.columns.items()}
-    nothing = np.empty(0, program.message_type)
-    return columns, np.zeros(partition.num_own, np.bool_), [nothing] * partition.num_partitions
+    no_mail = np.empty(0, program.message_type)
+    return columns, np.zeros(partition.num_own, np.bool_), [no_mail] * partition.num_partitions

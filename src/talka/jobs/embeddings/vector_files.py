@@ -5,8 +5,9 @@ is word2vec's form. Either is read, and gensim's KeyedVectors reads both.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,22 @@ from numpy.typing import NDArray
 
 from talka.errors import TalkaError, output_error
 from talka.files import whole_file
-from talka.jobs.embeddings.vectors import Embeddings
 
 ARROW_NAME, TEXT_NAME = "vectors.arrow", "vectors.txt"
+
+
+class StoredVectors(NamedTuple):
+    """The content of a file of word vectors."""
+
+    words: Sequence[str]
+    vectors: NDArray[np.float32]
+    """One row per word."""
+    counts: NDArray[np.int64] | None
+    """Occurrences of each word; None if unknown."""
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])
 
 
 class VectorFileError(TalkaError):
@@ -36,42 +50,42 @@ class VectorFileError(TalkaError):
         return f"cannot read word vectors: {self.path} {self.problem}."
 
 
-def write_vectors(embeddings: Embeddings, directory: Path, *, header: bool) -> None:
+def write_vectors(stored: StoredVectors, directory: Path, *, header: bool) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with (
             whole_file(directory / TEXT_NAME) as text,
             whole_file(directory / ARROW_NAME) as arrow,
         ):
-            _write_text(text, embeddings, header=header)
-            _write_arrow(arrow, embeddings)
+            _write_text(text, stored, header=header)
+            _write_arrow(arrow, stored)
     except OSError as error:
         raise output_error(directory, error, "Give a folder that you may write to.") from error
 
 
-def _write_text(path: Path, embeddings: Embeddings, *, header: bool) -> None:
-    line = "%s" + " %.6f" * embeddings.dim + "\n"  # six decimals, as GloVe's program
+def _write_text(path: Path, stored: StoredVectors, *, header: bool) -> None:
+    line = "%s" + " %.6f" * stored.dim + "\n"  # six decimals, as GloVe's program
     with path.open("w", encoding="utf-8", newline="\n") as file:
         if header:
-            file.write(f"{len(embeddings)} {embeddings.dim}\n")
-        for word, vector in zip(embeddings.words, embeddings.vectors, strict=True):
+            file.write(f"{len(stored.words)} {stored.dim}\n")
+        for word, vector in zip(stored.words, stored.vectors, strict=True):
             file.write(line % (word, *vector.tolist()))
 
 
-def _write_arrow(path: Path, embeddings: Embeddings) -> None:
-    counts = embeddings.counts
-    values = pa.array(embeddings.vectors.reshape(-1))
+def _write_arrow(path: Path, stored: StoredVectors) -> None:
+    counts = stored.counts
+    values = pa.array(stored.vectors.reshape(-1))
     columns = {
-        "word": pa.array(embeddings.words, pa.string()),
-        "count": pa.nulls(len(embeddings), pa.int64()) if counts is None else pa.array(counts),
-        "vector": pa.FixedSizeListArray.from_arrays(values, embeddings.dim),
+        "word": pa.array(stored.words, pa.string()),
+        "count": pa.nulls(len(stored.words), pa.int64()) if counts is None else pa.array(counts),
+        "vector": pa.FixedSizeListArray.from_arrays(values, stored.dim),
     }
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     with pa.ipc.new_file(str(path), batch.schema) as writer:
         writer.write_batch(batch)
 
 
-def read_vectors(directory: Path) -> Embeddings:
+def read_vectors(directory: Path) -> StoredVectors:
     for name, read in ((ARROW_NAME, _read_arrow), (TEXT_NAME, _read_text)):
         path = directory / name
         try:
@@ -86,15 +100,15 @@ def read_vectors(directory: Path) -> Embeddings:
     raise VectorFileError(str(directory), f"has neither {ARROW_NAME} nor {TEXT_NAME}")
 
 
-def _checked(embeddings: Embeddings, path: Path) -> Embeddings:
-    wrong = np.flatnonzero(~np.isfinite(embeddings.vectors).all(axis=1))
+def _checked(stored: StoredVectors, path: Path) -> StoredVectors:
+    wrong = np.flatnonzero(~np.isfinite(stored.vectors).all(axis=1))
     if len(wrong):
-        word = embeddings.words[wrong[0]]
+        word = stored.words[wrong[0]]
         raise VectorFileError(str(path), f"has a value that is no number in the vector of {word!r}")
-    return embeddings
+    return stored
 
 
-def _read_arrow(path: Path) -> Embeddings:
+def _read_arrow(path: Path) -> StoredVectors:
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)  # an offset that points nowhere would end the process
@@ -107,17 +121,18 @@ def _read_arrow(path: Path) -> Embeddings:
     except (pa.ArrowException, LookupError, AttributeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise VectorFileError(str(path), f"is damaged or no file of vectors ({reason})") from error
-    return Embeddings(words, vectors, counts=counts.to_numpy() if known else None)
+    vectors = np.ascontiguousarray(vectors, np.float32)
+    return StoredVectors(words, vectors, counts.to_numpy() if known else None)
 
 
-def _read_text(path: Path) -> Embeddings:
+def _read_text(path: Path) -> StoredVectors:
     with path.open(encoding="utf-8", newline="\n") as file:  # other line ends may be inside words
         first, second = file.readline(), file.readline()
         begin = [line for line in (first, second) if line]
         if _is_header(first, second):
             begin = begin[1:]
         words, vectors = _parse(path, itertools.chain(begin, file))
-    return Embeddings(words, vectors)
+    return StoredVectors(words, vectors, counts=None)
 
 
 def _fields(line: str) -> list[str]:

@@ -74,7 +74,8 @@ class Embeddings:
         """Read DIR/vectors.arrow, or DIR/vectors.txt if only that is there."""
         from talka.jobs.embeddings.vector_files import read_vectors
 
-        return read_vectors(Path(directory))
+        stored = read_vectors(Path(directory))
+        return cls(stored.words, stored.vectors, counts=stored.counts)
 
     def save(self, directory: Path | str, *, header: bool = False) -> None:
         """Write both files, whole or not at all.
@@ -82,9 +83,10 @@ class Embeddings:
         header
             Begin vectors.txt with the line `num_words dim`, as word2vec has it.
         """
-        from talka.jobs.embeddings.vector_files import write_vectors
+        from talka.jobs.embeddings.vector_files import StoredVectors, write_vectors
 
-        write_vectors(self, Path(directory), header=header)
+        stored = StoredVectors(self.words, self.vectors, self.counts)
+        write_vectors(stored, Path(directory), header=header)
 
     @property
     def dim(self) -> int:
