@@ -44,7 +44,7 @@ def test_functions_may_ask_for_what_the_page_says(who, name, tmp_path):
     if ASKED[who][name]:
         EdgeProgram(**{**GIVEN, who: module.function})
     else:
-        with pytest.raises(ProgramError, match=f"it asks for '{name}'"):
+        with pytest.raises(ProgramError, match=f"it cannot take a parameter '{name}'"):
             EdgeProgram(**{**GIVEN, who: module.function})
 
 

@@ -26,17 +26,13 @@ class Algorithm:
     function: Callable[..., Any]
     help: str
     needs_source: bool = False
-    reads_weights: bool = False
     runs_program: bool = True
     """Takes `options` and gives a table; else it takes the graph alone and gives a dictionary."""
 
 
 ALGORITHMS: dict[str, Algorithm] = {
     "bfs": Algorithm(bfs, "edges on a shortest path from a source", needs_source=True),
-    "sssp": Algorithm(
-        sssp, "smallest sum of weights on a path from a source",
-        needs_source=True, reads_weights=True,
-    ),
+    "sssp": Algorithm(sssp, "smallest sum of weights on a path from a source", needs_source=True),
     "pagerank": Algorithm(pagerank, "where a walker is who follows edges at random"),
     "components": Algorithm(components, "weakly connected components, by their smallest id"),
     "strong-components": Algorithm(
@@ -49,7 +45,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "degrees": Algorithm(
         degree_statistics, "how degrees are spread; loops, duplicates", runs_program=False
     ),
-}  # fmt: skip
+}
 
 __all__ = [
     "ALGORITHMS",

@@ -35,7 +35,7 @@ def sssp(graph: "Graph", source: Vertices, *, options: RunOptions | None = None)
         active=lambda old, value: value < old,
         starts=lambda value: value == 0,
         attributes={"start": start},
-        asynchronous_ok=True,
+        order_independent=True,
     )
     distances = run_program(graph, program, to_the_end(graph, options)).values
     return graph.table(distances, np.isfinite(distances))

@@ -50,7 +50,7 @@ def _colour(is_left: NDArray[np.bool_]) -> EdgeProgram:
         active=lambda old, value: value < old,
         value_type=np.uint32,
         attributes={"is_left": is_left},
-        asynchronous_ok=True,
+        order_independent=True,
     )
 
 
@@ -66,7 +66,7 @@ def _return(colours: NDArray[np.uint32]) -> EdgeProgram:
         value_type=np.uint8,
         message_type=np.int64,  # the smallest of a type says nothing, and 0 is a colour
         attributes={"colour": colours},
-        asynchronous_ok=True,
+        order_independent=True,
     )
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, make_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +22,8 @@ from talka.graph.supersteps.edge_superstep import EdgePlan
 if TYPE_CHECKING:
     from talka.graph.graph import Graph
 
+_FORMER_FIELDS: Final = {"identity": "nothing", "local_rounds": "goes_on_alone"}
+"""Names that fields of `EdgePlan` had in the first version: they are part of what is hashed."""
 _FUNCTIONS: Final = ("message", "update", "initial", "active", "starts", "settled")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, types.NoneType, types.EllipsisType)
 _NOT_CODE: Final = {"__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"}
@@ -37,15 +39,23 @@ def identity(graph: "Graph", cut: Sequence[Any], program: Iterable[Any]) -> str:
 
 
 def parts_of_edge_program(program: EdgeProgram, plan: EdgePlan) -> list[Any]:
+    """Return what identifies an edge program: its plan with the kernel text, and its attributes."""
     functions = [getattr(program, name) for name in _FUNCTIONS]
     if all(function is None or _package_of(function) == "talka" for function in functions):
-        # As the first version wrote it: without conversions to signed numbers.
+        # The first version did not convert numbers to signed ones in the text of kernels.
         text = re.sub(r"np\.int64\((\w+(?:\[\w+\])?)\)", r"\1", plan.text)
-        return [replace(plan, text=text), *program.attributes.values()]
-    asking = [f.name for f in program.functions if "superstep" in f.parameters]
-    # The first version gave these two another number than `message`.
-    counted = ["superstep of messages"] if {"update", "active"} & set(asking) else []
-    return [plan, *program.attributes.values(), *counted]
+        return [_as_first_written(plan, text=text), *program.attributes.values()]
+    takes_superstep = {f.name for f in program.functions if "superstep" in f.parameters}
+    # The first version passed `update` and `active` another superstep than `message`.
+    counted = ["superstep of messages"] if {"update", "active"} & takes_superstep else []
+    return [_as_first_written(plan), *program.attributes.values(), *counted]
+
+
+def _as_first_written(plan: EdgePlan, **changes: Any) -> Any:
+    """Return the plan with the `repr` of the first version, whose checkpoints have its hash."""
+    values = {field.name: getattr(plan, field.name) for field in fields(plan)} | changes
+    former = {_FORMER_FIELDS.get(name, name): value for name, value in values.items()}
+    return make_dataclass("EdgePlan", former)(**former)
 
 
 def parts_of_vertex_program(program: VertexProgram) -> list[Any]:

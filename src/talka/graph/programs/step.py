@@ -12,10 +12,11 @@ from talka.graph.csr import Csr
 from talka.graph.kernels.gathering import GATHERS, find_sent
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.partitions.partition import Partition
-from talka.graph.programs.combining import combine_by_number, nothing_for
+from talka.graph.programs.combining import combine_by_number, identity_for
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mutation import Wishes
 from talka.graph.supersteps.protocol import Context
+from talka.renaming import renamed_attribute
 
 Mask = NDArray[np.bool_]
 
@@ -145,9 +146,11 @@ class Step:
         return self._got_message
 
     @property
-    def nothing(self) -> Any:
-        """What `combined` is for a vertex without messages."""
-        return nothing_for(self._program.combine, np.dtype(self._program.message_type))
+    def identity(self) -> Any:
+        """The value of `combined` for a vertex without messages: the identity of `combine`."""
+        return identity_for(self._program.combine, np.dtype(self._program.message_type))
+
+    nothing = renamed_attribute("nothing", "identity")
 
     @property
     def num_threads(self) -> int:
@@ -256,7 +259,7 @@ class Step:
         combined = np.empty(into.num_rows, said.dtype)
         cuts = balanced_cuts(into.offsets, self.num_threads)
         kernel = GATHERS[self._program.combine]
-        nothing = said.dtype.type(self.nothing)
+        nothing = said.dtype.type(self.identity)
         if where is None:
             over_ranges(kernel, cuts, into.offsets, into.columns, said, nothing, combined)
             is_sent = into.offsets[1:] != into.offsets[:-1]

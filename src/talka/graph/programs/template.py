@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from talka.graph.programs.combining import nothing_for
+from talka.graph.programs.combining import identity_for
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.functions import Function
 
@@ -236,7 +236,7 @@ def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True
         V=_kind(program.value_type),
         M=_kind(program.message_type),
         offset=offset_type,
-        nothing=_literal(nothing_of(program)),
+        nothing=_literal(identity_of(program)),
         env_types=", ".join(_env_types(program)),
     )
     pieces = _pieces(program, functions)
@@ -265,14 +265,14 @@ def env_names(program: EdgeProgram) -> list[str]:
     ]  # fmt: skip
 
 
-def nothing_of(program: EdgeProgram) -> float:
+def identity_of(program: EdgeProgram) -> float:
     """What no message at all is."""
-    if program.nothing is not None:
-        return program.nothing
+    if program.identity is not None:
+        return program.identity
     combine = "min" if program.combine == "any" else program.combine
     assert isinstance(combine, str)
-    nothing: float = nothing_for(combine, np.dtype(program.message_type))
-    return nothing
+    identity: float = identity_for(combine, np.dtype(program.message_type))
+    return identity
 
 
 def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, str]:

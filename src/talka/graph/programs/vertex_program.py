@@ -4,18 +4,18 @@ An edge program (`program.py`) is shorter and faster where it will do.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from talka.errors import InvalidValueError
+from talka.graph.programs.combining import COMBINES
 
 if TYPE_CHECKING:
     from talka.graph.programs.step import Step
 
 Combined = str | Callable[[Any, Any], Any]
-COMBINED: Final = ("sum", "min", "max", "any")
 
 
 class VertexProgram:
@@ -80,6 +80,6 @@ def check(program: VertexProgram) -> None:
     if not program.columns:
         raise InvalidValueError("columns", dict(program.columns), "at least one")
     for name, combine in program.aggregates.items():
-        if not callable(combine) and combine not in COMBINED:
-            allowed = f"one of {', '.join(COMBINED)}, or a function"
+        if not callable(combine) and combine not in COMBINES:
+            allowed = f"one of {', '.join(COMBINES)}, or a function"
             raise InvalidValueError(f"the aggregate {name!r}", combine, allowed)

@@ -40,11 +40,11 @@ class EdgePlan:
     text: str
     value_type: str
     message_type: str
-    nothing: float
+    identity: float
     has_frontier: bool
     has_settled: bool
     is_weighted: bool
-    goes_on_alone: bool
+    local_rounds: bool
     """Partitions take rounds of their own between exchanges."""
     parameters: tuple[float, ...]
     aggregates: dict[str, str]
@@ -68,7 +68,7 @@ class EdgeSuperstep:
         self.plan, self.partition, self.context = plan, partition, context
         self.kernels = kernels(plan.text)
         self.message_type = np.dtype(plan.message_type)
-        self.nothing = self.message_type.type(plan.nothing)
+        self.nothing = self.message_type.type(plan.identity)
         self.num_own = len(partition.own)
         self.report = Report()
         self._env: list[Any] = [

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from talka.graph.kernels.ordering import order_by
 from talka.graph.partitions.partition import Partition
-from talka.graph.programs.combining import combine_at, combine_by_number, nothing_for
+from talka.graph.programs.combining import combine_at, combine_by_number, identity_for
 from talka.graph.programs.step import Inbox, Step
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mail import OPTIONAL, mail_of_sent, sent_in
@@ -29,7 +29,7 @@ class VertexSuperstep:
         self.program, self.partition, self.context = program, partition, context
         self._owners = owners
         self._kind = np.dtype(program.message_type)
-        self._nothing = nothing_for(program.combine, self._kind) if program.combine else None
+        self._nothing = identity_for(program.combine, self._kind) if program.combine else None
         self.report = Report(totals={name: [] for name in program.aggregates})
 
     def run(
