@@ -375,7 +375,7 @@ class TestErrors:
 
     def test_something_that_is_no_number(self):
         text = "far"
-        with pytest.raises(ProgramError, match="refers to text, str"):
+        with pytest.raises(ProgramError, match="uses `text`, which is of type str"):
             levels_like(message=lambda value: len(text) + value)
 
     def test_a_function_that_calls_itself(self):
@@ -384,7 +384,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("name", RANDOM)
     def test_random_numbers_are_refused_because_a_replay_would_differ(self, name):
-        with pytest.raises(ProgramError, match="`message`.*draws random numbers.*run again after"):
+        with pytest.raises(ProgramError, match="`message`.*draws random numbers.*repeated after"):
             levels_like(message=RANDOM[name])
 
     def test_a_name_that_only_sounds_random_is_allowed(self):

@@ -20,7 +20,7 @@ _REDUCERS: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum
 def identity_for(combine: str | None, kind: np.dtype[Any]) -> Any:
     """Return the identity element: 0, or the largest or smallest number of the type.
 
-    >>> nothing_for("min", np.dtype(np.int8)), nothing_for("sum", np.dtype(np.float64))
+    >>> identity_for("min", np.dtype(np.int8)), identity_for("sum", np.dtype(np.float64))
     (127, 0.0)
     """
     if combine is None:

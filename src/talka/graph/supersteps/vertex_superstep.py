@@ -57,7 +57,7 @@ class VertexSuperstep:
         report.num_active = int((~step.halted).sum())
         report.edges = step.num_edges_walked
         report.is_quiet = bool(step.halted.all()) and all(len(mail) == 0 for mail in sent)
-        report.way = "pull" if step.along() is not None else "push"
+        report.way = "pull" if step.edge_messages() is not None else "push"
         return step, sent
 
     # What arrived.
@@ -106,8 +106,8 @@ class VertexSuperstep:
     # What is said.
 
     def _mails(self, step: Step) -> list[NDArray[Any]]:
-        numbers, messages = step.said()
-        along = step.along()
+        numbers, messages = step.addressed_messages()
+        along = step.edge_messages()
         if along is None:
             return self._posted(numbers, messages)
         assert self.program.combine is not None
