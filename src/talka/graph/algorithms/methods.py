@@ -1,4 +1,4 @@
-"""Algorithms as methods of a graph: the same arguments, the graph first."""
+"""Algorithms as methods of `Graph`."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 class Methods:
-    """Tables have the columns `vertex`, ascending, and `value`."""
+    """Algorithms over a graph. Tables have the columns `vertex`, ascending, and `value`."""
 
     __slots__ = ()
 
     def bfs(
         self, source: Vertices, *, with_parents: bool = False, options: RunOptions | None = None
     ) -> "pa.Table":
-        """Edges on a shortest path from the nearest source; NULL where there is no path.
+        """Return the number of edges on a shortest path from the nearest source; NULL without one.
 
-        `with_parents` adds a column `parent`: the vertex before on such a path, of several the one
-        with the smallest number (the greatest degree).
+        `with_parents` adds a column `parent`: the previous vertex on such a path; of several the
+        one with the smallest number (the greatest degree).
         """
         return algorithms.bfs(
             cast("Graph", self), source, with_parents=with_parents, options=options
         )
 
     def sssp(self, source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
-        """The smallest sum of weights on a path from the nearest source; NULL where there is none."""
+        """Return the smallest sum of weights on a path from the nearest source; NULL without one."""
         return algorithms.sssp(cast("Graph", self), source, options=options)
 
     def pagerank(
@@ -43,10 +43,10 @@ class Methods:
         sources: Sources | None = None,
         options: RunOptions | None = None,
     ) -> "pa.Table":
-        """The share of time at each vertex of a walker who follows edges at random.
+        """Return the share of time that a random walk spends at each vertex.
 
-        20 supersteps, or until the changes of one add up to less than `tolerance` (at most 100).
-        With `sources` (ids, or ids with weights) jumps go there only.
+        Runs 20 supersteps or, with `tolerance`, until the changes of one superstep add up to less
+        than that (at most 100). With `sources` (ids, or ids with weights) jumps go only there.
         """
         return algorithms.pagerank(
             cast("Graph", self),
@@ -58,35 +58,35 @@ class Methods:
         )
 
     def components(self, *, options: RunOptions | None = None) -> "pa.Table":
-        """The smallest id in the weakly connected component of each vertex."""
+        """Return the smallest id in the weakly connected component of each vertex."""
         return algorithms.components(cast("Graph", self), options=options)
 
     def strong_components(self, *, options: RunOptions | None = None) -> "pa.Table":
-        """The smallest id in the strongly connected component of each vertex."""
+        """Return the smallest id in the strongly connected component of each vertex."""
         return algorithms.strong_components(cast("Graph", self), options=options)
 
     def communities(
         self, num_supersteps: int = 10, *, options: RunOptions | None = None
     ) -> "pa.Table":
-        """Labels, which are ids, after so many supersteps of label propagation by LDBC's rule."""
+        """Return labels, which are ids, after label propagation by LDBC's rule."""
         return algorithms.communities(cast("Graph", self), num_supersteps, options=options)
 
     def clustering(self, *, options: RunOptions | None = None) -> "pa.Table":
-        """Local clustering coefficients by LDBC's rule."""
+        """Return local clustering coefficients by LDBC's rule."""
         return algorithms.clustering(cast("Graph", self), options=options)
 
     def triangles(self, *, options: RunOptions | None = None) -> "pa.Table":
-        """How many triangles each vertex is part of."""
+        """Return the number of triangles that each vertex is part of."""
         return algorithms.triangles(cast("Graph", self), options=options)
 
     def num_triangles(self, *, options: RunOptions | None = None) -> int:
-        """How many triangles there are."""
+        """Return the number of triangles in the graph."""
         return algorithms.num_triangles(cast("Graph", self), options=options)
 
     def cores(self, *, options: RunOptions | None = None) -> "pa.Table":
-        """The core number of each vertex."""
+        """Return the core number of each vertex."""
         return algorithms.cores(cast("Graph", self), options=options)
 
     def degree_statistics(self) -> dict[str, Any]:
-        """How degrees are spread; isolated vertices, loops, duplicates."""
+        """Return distributions of degrees, and counts of isolated vertices, loops, duplicates."""
         return algorithms.degree_statistics(cast("Graph", self))
