@@ -31,7 +31,7 @@ class Methods:
         )
 
     def sssp(self, source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
-        """Return the smallest sum of weights on a path from the nearest source; NULL without one."""
+        """Return the smallest sum of weights on a path from the nearest source; NULL if none."""
         return algorithms.sssp(cast("Graph", self), source, options=options)
 
     def pagerank(
