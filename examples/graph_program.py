@@ -24,7 +24,7 @@ def widest(source):
         update=lambda value, combined: max(value, combined),
         active=lambda old, value: value > old,
         starts=lambda value: value > 0,
-        asynchronous_ok=True,  # the order of messages does not change the widest
+        order_independent=True,  # the order of messages does not change the widest
         parameters={"source": source},
     )
 

@@ -1,12 +1,13 @@
-"""Keyword arguments that were renamed: the former name works for a while, with a warning."""
+"""Former names of keyword arguments and attributes: they still work, with a deprecation warning."""
 
 import functools
 import warnings
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
 
 
 def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -36,5 +37,29 @@ def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return function(*args, **kwargs)
 
         return call
+
+    return decorate
+
+
+def renamed_attribute(former: str, name: str) -> property:
+    """Return a read-only property for the former name of an attribute."""
+
+    def read(instance: Any) -> Any:
+        message = f"the attribute {former!r} is now called {name!r}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(instance, name)
+
+    return property(read, doc=f"Deprecated: use `{name}`.")
+
+
+def renamed_fields(**new_names: str) -> Callable[[C], C]:
+    """Accept former names of fields of a class, as keyword arguments and as attributes."""
+
+    def decorate(cls: C) -> C:
+        constructor: Any = cls.__init__  # type: ignore[misc]
+        type.__setattr__(cls, "__init__", renamed(**new_names)(constructor))
+        for former, name in new_names.items():
+            type.__setattr__(cls, former, renamed_attribute(former, name))
+        return cls
 
     return decorate

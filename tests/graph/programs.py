@@ -76,7 +76,7 @@ def pulses():
         initial=lambda vertex: vertex % 5 - 2,
         message=lambda value, superstep: value if superstep % 2 else -value,
         combine=lambda a, b: a + b,
-        nothing=0,
+        identity=0,
         update=lambda value, combined, in_degree, superstep: (
             (value * 3 + combined * (superstep + 1) + in_degree) % 17 - 8
         ),
@@ -113,7 +113,7 @@ def interpret(graph, program):
     """Values by number, one vertex and one message at a time."""
     size = graph.num_vertices
     out_degrees, in_degrees = graph.out.degrees(), graph.into.degrees()
-    nothing = 0 if program.nothing is None else program.nothing
+    nothing = 0 if program.identity is None else program.identity
     combine = {"sum": lambda a, b: a + b, "min": min, "max": max, "any": lambda a, b: a}
     combine = program.combine if callable(program.combine) else combine[program.combine]
     env = {"num_vertices": size, **program.parameters}

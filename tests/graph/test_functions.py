@@ -24,7 +24,7 @@ def test_a_text_follows_the_names_that_the_function_refers_to(monkeypatch):
     def message(value):
         return value * FACTOR  # noqa: F821
 
-    with pytest.raises(ProgramError, match="FACTOR is not defined"):
+    with pytest.raises(ProgramError, match="the name 'FACTOR' is not defined"):
         function_text(message, "message")
     monkeypatch.setitem(globals(), "FACTOR", 2)
     assert "message__FACTOR = 2" in function_text(message, "message").text

@@ -44,12 +44,12 @@ def test_functions_may_ask_for_what_the_page_says(who, name, tmp_path):
     if ASKED[who][name]:
         EdgeProgram(**{**GIVEN, who: module.function})
     else:
-        with pytest.raises(ProgramError, match=f"it asks for '{name}'"):
+        with pytest.raises(ProgramError, match=f"it cannot take a parameter '{name}'"):
             EdgeProgram(**{**GIVEN, who: module.function})
 
 
 def test_aggregates_may_ask_for_old_values_and_only_update_for_aggregates():
     change = {"change": Aggregate(lambda old, value: abs(value - old))}
     EdgeProgram(**{**GIVEN, "aggregates": change, "update": lambda combined, change: combined})
-    with pytest.raises(ProgramError, match="it asks for 'change'"):
+    with pytest.raises(ProgramError, match="it cannot take a parameter 'change'"):
         EdgeProgram(**{**GIVEN, "aggregates": change, "message": lambda change: change})

@@ -191,6 +191,16 @@ def edge_parts(**functions):
     return identity(small_graph(), (1, "ranges"), parts_of_edge_program(program, plan))
 
 
+def test_the_identity_of_an_edge_program_is_that_of_the_first_version():
+    program = {
+        "message": lambda value, weight: value + weight,
+        "combine": lambda a, b: max(a, b),
+        "identity": -np.inf,
+        "active": lambda old, value: value > old,
+    }
+    assert edge_parts(**program)[:16] == "9398764b625d3ce6"
+
+
 def test_an_edge_program_is_known_by_its_functions():
     assert edge_parts() == edge_parts()
     assert edge_parts() != edge_parts(update=lambda combined: 2 * combined)

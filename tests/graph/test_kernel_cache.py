@@ -77,7 +77,7 @@ def test_a_new_program_makes_room(folder, monkeypatch):
 def test_a_program_that_another_process_removes_meanwhile_is_written_again(folder, monkeypatch):
     compiler._load.__wrapped__(TEXT)
     [program] = folder.glob("*.py")
-    real_holds, removed = compiler._holds, []
+    real_holds, removed = compiler._has_text, []
 
     def remove_after_the_look(path, text):
         found = real_holds(path, text)
@@ -86,7 +86,7 @@ def test_a_program_that_another_process_removes_meanwhile_is_written_again(folde
             path.unlink()
         return found
 
-    monkeypatch.setattr(compiler, "_holds", remove_after_the_look)
+    monkeypatch.setattr(compiler, "_has_text", remove_after_the_look)
     assert compiler._load.__wrapped__(TEXT).answer == 42
     assert removed == [program]
     assert program.exists()

@@ -59,9 +59,9 @@ def test_a_loss_in_any_superstep_changes_no_bit(name, superstep, partition, ever
 def test_rounds_alone_are_replayed_to_the_same_bits(make):
     for superstep in range(4):
         with Embedded(threads=2) as whole:
-            expected = run(whole, make(asynchronous_ok=True))
+            expected = run(whole, make(order_independent=True))
         with Losing(superstep, 1, threads=2) as engine:
-            assert run(engine, make(asynchronous_ok=True), checkpoint_every=2) == expected
+            assert run(engine, make(order_independent=True), checkpoint_every=2) == expected
 
 
 @pytest.mark.parametrize("every", [None, 2])

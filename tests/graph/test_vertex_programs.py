@@ -195,6 +195,19 @@ def test_a_halted_vertex_wakes_when_a_message_reaches_it(engine):
     assert woken[2] == 4
 
 
+def test_the_former_name_of_the_identity_works_with_a_warning():
+    class Former(VertexProgram):
+        combine = "min"
+        num_supersteps = 1
+
+        def compute(self, step):
+            with pytest.warns(DeprecationWarning, match="'nothing' is now called 'identity'"):
+                step["value"] = step.nothing
+
+    graph = Graph.from_edges(([0], [1]))
+    assert run_program(graph, Former(), RunOptions()).values.tolist() == [np.inf, np.inf]
+
+
 class Zeros(VertexProgram):
     """Sends what adds up to nothing in several ways; counts messages and who was woken by them."""
 
@@ -208,7 +221,7 @@ class Zeros(VertexProgram):
         step["woken"] = step["woken"] + step.active
         step["got"] = step["got"] + step.got_message
         if step.superstep == 0:
-            said = np.full(len(step.vertices), step.nothing)
+            said = np.full(len(step.vertices), step.identity)
             if self.combine == "sum":
                 said = np.where(step.vertices % 2, 1, -1)  # pairs of them are 0
             self.send(step, said)

@@ -1,6 +1,6 @@
-"""Algorithms over graphs, each a program that a user could have written.
+"""Algorithms over graphs, each implemented as a program that a user could have written.
 
-`ALGORITHMS` has them by the names that the command line knows.
+`ALGORITHMS` maps the names of the command line to them.
 """
 
 from collections.abc import Callable
@@ -21,35 +21,31 @@ from talka.graph.algorithms.triangles import num_triangles, triangles
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """How the command line calls one: `function(graph, ...)`, with options as keywords."""
+    """An algorithm of the command line: `function(graph, ...)`, with options as keywords."""
 
     function: Callable[..., Any]
     help: str
     needs_source: bool = False
-    reads_weights: bool = False
     runs_program: bool = True
-    """Takes `options` and gives a table; else it takes the graph alone and gives a dictionary."""
+    """True if it takes `options` and returns a table; otherwise it returns a dictionary."""
 
 
 ALGORITHMS: dict[str, Algorithm] = {
     "bfs": Algorithm(bfs, "edges on a shortest path from a source", needs_source=True),
-    "sssp": Algorithm(
-        sssp, "smallest sum of weights on a path from a source",
-        needs_source=True, reads_weights=True,
-    ),
-    "pagerank": Algorithm(pagerank, "where a walker is who follows edges at random"),
+    "sssp": Algorithm(sssp, "smallest sum of weights on a path from a source", needs_source=True),
+    "pagerank": Algorithm(pagerank, "share of time that a random walk spends at each vertex"),
     "components": Algorithm(components, "weakly connected components, by their smallest id"),
     "strong-components": Algorithm(
         strong_components, "strongly connected components, by their smallest id"
     ),
     "communities": Algorithm(communities, "communities by label propagation, LDBC's rule"),
     "clustering": Algorithm(clustering, "local clustering coefficients, LDBC's rule"),
-    "triangles": Algorithm(triangles, "triangles that each vertex is part of"),
+    "triangles": Algorithm(triangles, "number of triangles at each vertex"),
     "cores": Algorithm(cores, "core numbers"),
     "degrees": Algorithm(
-        degree_statistics, "how degrees are spread; loops, duplicates", runs_program=False
+        degree_statistics, "distribution of degrees; loops, duplicates", runs_program=False
     ),
-}  # fmt: skip
+}
 
 __all__ = [
     "ALGORITHMS",

@@ -1,4 +1,4 @@
-"""What algorithms share: graphs and vertices read in other ways, and answers that name vertices."""
+"""Helpers of the algorithms: limits, lookup of vertices, and tables whose values are vertices."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,11 +14,11 @@ from talka.graph.ids import Ids
 from talka.graph.supersteps.running import RunOptions
 
 Vertices = int | str | Sequence[int] | Sequence[str] | NDArray[Any]
-"""One id, or several."""
+"""One vertex id, or several."""
 
 
 def to_the_end(graph: GraphData, options: RunOptions | None) -> RunOptions:
-    """Options for a program that always ends: in each superstep at least one vertex is settled."""
+    """Return options with enough supersteps for a program that settles a vertex in each."""
     options = options or RunOptions()
     if options.max_supersteps is not None:
         return options
@@ -26,17 +26,18 @@ def to_the_end(graph: GraphData, options: RunOptions | None) -> RunOptions:
 
 
 def numbers_of(graph: GraphData, vertices: Vertices, name: str) -> NDArray[np.uint32]:
-    """The number of each; `name` is what the argument is called."""
-    several: Any = [vertices] if np.ndim(vertices) == 0 else vertices
-    if len(several) == 0:
+    """Return the number of each vertex; `name` is the name of the argument, for errors."""
+    ids: Any = [vertices] if np.ndim(vertices) == 0 else vertices
+    if len(ids) == 0:
         raise InvalidValueError(name, vertices, "at least one vertex")
-    return graph.numbers_of(several)
+    return graph.numbers_of(ids)
 
 
 def by_rank(graph: GraphData) -> GraphData:
-    """The same graph, with vertices that are called by the rank of their id.
+    """Return the same graph with the rank of each id as its id.
 
-    Ranks compare as ids do, strings too, and are small whole numbers: labels for kernels.
+    Ranks compare like the ids, also if those are strings, and are small integers: labels for
+    kernels.
     """
     ids = Ids.ranked(np.arange(graph.num_vertices), graph.ids.ranks)
     return replace(graph, ids=ids, _fingerprint=[], _variants={})
@@ -45,11 +46,11 @@ def by_rank(graph: GraphData) -> GraphData:
 def ids_at(
     graph: GraphData, ranks: NDArray[np.uint32], valid: NDArray[np.bool_] | None = None
 ) -> "pa.Table":
-    """The ids that have these ranks, in the order of a table; `ranks` are by number."""
+    """Return the ids with these ranks, in the order of tables; `ranks` are by vertex number."""
     missing = None if valid is None else ~valid[graph.ids.numbers]
     return graph.ids.as_arrow().take(pa.array(ranks[graph.ids.numbers], mask=missing))
 
 
 def table_of_ids(graph: GraphData, ranks: NDArray[np.uint32]) -> "pa.Table":
-    """A table whose values are vertices."""
+    """Return a table whose values are vertices."""
     return pa.table({"vertex": graph.ids.as_arrow(), "value": ids_at(graph, ranks)})

@@ -1,8 +1,8 @@
-"""Breadth-first search: how many edges away every vertex is.
+"""Breadth-first search: the distance of every vertex from the nearest source, in edges.
 
-All messages to a vertex in one superstep are the same, and a vertex that was reached needs no more
-of them: so the engine may stop looking at the first (direction-optimising; Beamer, Asanović and
-Patterson, SC 2012).
+All messages to a vertex in one superstep are equal, and a vertex that was reached needs no further
+ones. A pull can therefore stop at the first source that sends, and skip reached vertices
+(direction-optimising BFS; Beamer, Asanović and Patterson, SC 2012).
 """
 
 from dataclasses import replace
@@ -29,7 +29,10 @@ def bfs(
     with_parents: bool = False,
     options: RunOptions | None = None,
 ) -> "pa.Table":
-    """Edges on a shortest path from the nearest source; NULL where there is no path."""
+    """Return the number of edges on a shortest path from the nearest source; NULL if none exists.
+
+    `with_parents` adds a column `parent`, the previous vertex on such a path.
+    """
     options = to_the_end(graph, options)
     start = np.full(graph.num_vertices, _FAR, np.int32)
     start[numbers_of(graph, source, "source")] = 0
@@ -55,7 +58,10 @@ def bfs(
 
 
 def _parents(graph: GraphData, levels: NDArray[np.int32], options: RunOptions) -> NDArray[np.int64]:
-    """The smallest number one level above: no neighbour is higher, so the smallest pair has it."""
+    """Return the number of each vertex's parent: its first in-neighbour one level closer.
+
+    In-neighbours are at most one level closer, so the smallest (level, number) is the parent.
+    """
     program = EdgeProgram(
         initial=lambda: 0,
         message=lambda level, vertex: level * 2**32 + vertex,

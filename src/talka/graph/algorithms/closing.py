@@ -1,12 +1,12 @@
-"""Triangles across partitions: forward lists travel once to whoever has a member, counts travel back.
+"""Triangles across partitions: each partition counts with the forward lists that others send.
 
-    superstep 0    edges to their end of greater number, whose forward list they are in
-               1    lists to every partition that owns a member (`kernels/triangles.py` says why)
-               2    what was found to the three vertices of each triangle
-               3    sums
+    superstep 0    send edges to their end of greater number, in whose forward list they are
+              1    send each list to all partitions that own a member (see `kernels/triangles.py`)
+              2    count, and send counts to the three vertices of each triangle
+              3    add up the counts
 
-A message has three fields for all of them: in 0 the owner of the member, the member, the direction;
-in 1 the vertex, the member, the number of directions; in 2 the two halves of a sum.
+Messages have three fields: in superstep 0 the owner of the member, the member, the direction; in 1
+the vertex, the member, the number of directions; in 2 the two halves of a sum.
 """
 
 from typing import ClassVar
@@ -20,9 +20,9 @@ from talka.graph.programs.vertex_program import VertexProgram
 
 
 class Closing(VertexProgram):
-    """Edges between neighbours of each vertex, and how many neighbours it has.
+    """Number of edges between the neighbours of each vertex, and number of its neighbours.
 
-    `by_direction`: an edge counts once for each direction it has.
+    With `by_direction` an edge counts once for each direction it has.
     """
 
     columns: ClassVar = {"value": np.int64, "num_neighbours": np.int64}
@@ -58,12 +58,13 @@ class Closing(VertexProgram):
     def _send_counts(self, step: Step) -> None:
         numbers, size = step.partition.own, step.num_vertices
         own, askers, asked, step["num_neighbours"] = forward.received(step.inbox, numbers, size)
-        found = count_closing(numbers, own, askers, asked, size)
-        some = np.flatnonzero(found)
-        step.send(some, forward.messages_of(found[some] & (2**32 - 1), found[some] >> 32, 0))
+        counts = count_closing(numbers, own, askers, asked, size)
+        receivers = np.flatnonzero(counts)
+        counts = counts[receivers]
+        step.send(receivers, forward.messages_of(counts & (2**32 - 1), counts >> 32, 0))
 
     def _sum(self, step: Step) -> None:
         messages, sums = step.inbox.messages, np.zeros(step.partition.num_own, np.int64)
-        found = messages["first"] + (messages["second"].astype(np.int64) << 32)
-        np.add.at(sums, step.inbox.places, found)
+        counts = messages["first"] + (messages["second"].astype(np.int64) << 32)
+        np.add.at(sums, step.inbox.places, counts)
         step["value"] = sums

@@ -1,7 +1,7 @@
-"""Local clustering coefficients: how many of the edges that could run between neighbours are there.
+"""Local clustering coefficients: the fraction of possible edges between neighbours that exist.
 
-LDBC's rule (LCC): neighbours are those of either direction, and an edge between two of them counts
-once for each direction it has.
+LDBC's rule (LCC): in- and out-neighbours both count as neighbours, and an edge between two of them
+counts once for each direction it has.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def clustering(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
-    """The coefficient of each vertex, from 0 to 1; 0 where there are fewer than two neighbours."""
+    """Return the coefficient of each vertex, from 0 to 1; 0 if it has fewer than two neighbours."""
     options = options or RunOptions()
     if options.num_partitions == 1:
         return graph.table(run_program(graph, Clustering(), options).values)
@@ -32,7 +32,7 @@ def clustering(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Ta
 
 
 class Clustering(VertexProgram):
-    """In one piece; `Closing` in several."""
+    """Clustering coefficients on a graph with one partition; `Closing` is for several."""
 
     columns: ClassVar = {"value": np.float64}
 

@@ -1,7 +1,7 @@
-"""Communities by label propagation: in every superstep take the label that most neighbours have.
+"""Communities by label propagation: each vertex takes the most frequent label of its neighbours.
 
-LDBC's rule (CDLP): labels are ids at first, all vertices change at once, ties go to the smallest
-label. Both directions of a directed graph count, so two edges there and back are two votes.
+LDBC's rule (CDLP): labels are ids at first, all vertices change at once, and ties go to the
+smallest label. Both directions of a directed graph count: a pair of opposite edges gives two votes.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def communities(
     graph: GraphData, num_supersteps: int = 10, *, options: RunOptions | None = None
 ) -> "pa.Table":
-    """The id that each vertex has as its label in the end."""
+    """Return the label of each vertex, which is an id, after `num_supersteps`."""
     if num_supersteps < 0:
         raise InvalidValueError("num_supersteps", num_supersteps, "0 or more")
     options = options or RunOptions()
@@ -36,9 +36,10 @@ def communities(
 
 
 class Communities(VertexProgram):
-    """Over both directions in one piece, over an undirected graph in several.
+    """Label propagation on any graph with one partition, on an undirected graph with several.
 
-    `loops_twice`: a loop of a directed graph, one entry now, counts in both of its directions.
+    With `loops_twice` a loop counts twice: in a directed graph that was made undirected it is one
+    entry, but has a vote in each direction.
     """
 
     columns: ClassVar = {"label": np.uint32}
@@ -61,7 +62,7 @@ class Communities(VertexProgram):
 
 
 def _loops(out: Csr) -> Csr:
-    """Of all entries only those from a vertex to itself."""
+    """Return only the entries from a vertex to itself."""
     rows = np.repeat(np.arange(out.num_rows, dtype=np.uint32), out.degrees())
     loops = rows[rows == out.columns]
     return Csr(row_offsets(np.bincount(loops, minlength=out.num_rows)), loops, None)

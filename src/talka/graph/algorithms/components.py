@@ -1,8 +1,8 @@
-"""Weakly connected components: who can be reached when edges have no direction.
+"""Weakly connected components: vertices that are connected if edges have no direction.
 
-In one piece by Afforest (`kernels/components.py`). Across partitions every one unites its own
-edges first; then a tree is a single thing that learns of smaller labels and passes them on, and
-nothing travels but changes: at most one label for each mirror.
+With one partition by Afforest (`kernels/components.py`). With several, each partition first unites
+vertices along its edges into trees. From then on a tree has one label; smaller labels that arrive
+replace it, and only changes are sent: at most one label per mirror and superstep.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def components(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
-    """The smallest id in the weakly connected component of each vertex."""
+    """Return the smallest id in the weakly connected component of each vertex."""
     options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.undirected()
     return table_of_ids(graph, run_program(by_rank(whole), Components(), options).values)
 
 
 class Components(VertexProgram):
-    """Labels are ids, the smallest wins; `tree` is a place that all of a local tree agree on."""
+    """Propagation of the smallest id; `tree` is the place of the root of a vertex's local tree."""
 
     columns: ClassVar = {"label": np.uint32, "tree": np.uint32}
     combine = "min"
@@ -45,17 +45,17 @@ class Components(VertexProgram):
         step.vote_to_halt()
         if step.superstep == 0:
             labels, step["tree"] = step.ids.astype(np.uint32), _trees(partition, step.num_threads)
-        found = smallest_in_trees(step["tree"], np.minimum(labels, step.combined))
-        is_new = found < labels if step.superstep else np.ones(partition.num_own, np.bool_)
-        step["label"] = found
+        smallest = smallest_in_trees(step["tree"], np.minimum(labels, step.combined))
+        is_new = smallest < labels if step.superstep else np.ones(partition.num_own, np.bool_)
+        step["label"] = smallest
         # A mirror is in the tree of any own vertex that has an edge to it.
         mirrors = partition.into.columns[partition.into.offsets[partition.num_own : -1]]
-        told = is_new[mirrors]
-        step.send(partition.target_mirrors[told], found[mirrors[told]])
+        is_sent = is_new[mirrors]
+        step.send(partition.target_mirrors[is_sent], smallest[mirrors[is_sent]])
 
 
 def _trees(partition: Partition, num_threads: int) -> NDArray[np.uint32]:
-    """Roots of own vertices; own slots come first, so a root is an own vertex itself."""
+    """Return the root of each own vertex. Own slots come first, so every root is an own vertex."""
     if partition.num_partitions == 1:
         return united(partition.out, partition.into, num_threads)
     parents = forest(len(partition.target_numbers))

@@ -1,7 +1,7 @@
-"""Core numbers: the largest k for which a vertex is in a part of the graph with all degrees k or more.
+"""Core numbers: the largest k such that a vertex is in a subgraph with all degrees k or more.
 
-In one piece by peeling. Across partitions each peels its own vertices between what it was told of
-others; values come down from degrees to core numbers (`kernels/cores.py`).
+With one partition by peeling. With several, each partition peels its own vertices, given the values
+that others sent; values decrease from degrees to core numbers (`kernels/cores.py`).
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def cores(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
-    """The core number of each vertex; directions, copies of an edge and loops do not count."""
+    """Return the core number of each vertex. Directions, parallel edges and loops do not count."""
     options = to_the_end(graph, options)
     whole = graph if options.num_partitions == 1 else graph.simple()
     return graph.table(run_program(whole, Cores(), options).values.astype(np.int64))
 
 
 class Cores(VertexProgram):
-    """Over any graph in one piece, over a simple one in several."""
+    """Core numbers of any graph with one partition, of a simple graph with several."""
 
     columns: ClassVar = {"core": np.uint32}
     message_type = MESSAGE
@@ -45,11 +45,10 @@ class Cores(VertexProgram):
             step.vote_to_halt()
             return
         step["core"] = partition.out_degrees
-        if step.superstep > 0:  # own neighbours of each slot, of mirrors too, lose one with it
-            told = gathered(step, partition.out_degrees)
-            step["core"] = peel(partition.into.offsets, partition.into.columns, told)[
-                : partition.num_own
-            ]
+        if step.superstep > 0:  # removing a slot, own or mirror, takes a degree from its neighbours
+            degrees = gathered(step, partition.out_degrees)
+            peeled_slots = peel(partition.into.offsets, partition.into.columns, degrees)
+            step["core"] = peeled_slots[: partition.num_own]
         step.aggregate("is_new", bool((step["core"] != before).any()))
         spread(step, step["core"])
 

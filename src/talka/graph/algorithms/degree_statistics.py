@@ -1,4 +1,4 @@
-"""How many edges vertices have: what one wants to know of a graph before anything runs over it."""
+"""Statistics of degrees, isolated vertices, loops and duplicates, without running a program."""
 
 from typing import Any, Final
 
@@ -12,10 +12,10 @@ PERCENTILES: Final = (1, 5, 25, 75, 95, 99)
 
 
 def degree_statistics(graph: GraphData) -> dict[str, Any]:
-    """Counts for the whole graph, and how degrees are spread, edges in and edges out.
+    """Return counts for the whole graph and the distributions of in-degrees and out-degrees.
 
-    Of several edges with the same ends all but one are duplicates. A vertex is isolated if it has
-    no edge at all.
+    Of several edges with the same ends all but one are duplicates. A vertex without any edge is
+    isolated.
     """
     incoming, outgoing = graph.degrees()
     num_loops, num_duplicates = _loops_and_duplicates(graph.out, directed=graph.directed)
@@ -38,19 +38,19 @@ def _loops_and_duplicates(out: Csr, *, directed: bool) -> tuple[int, int]:
     num_loops, num_again = int(is_loop.sum()), int(is_again.sum())
     if directed:
         return num_loops, num_again
-    loops_again = int((is_loop & is_again).sum())  # loops are there once, other edges twice
+    loops_again = int((is_loop & is_again).sum())  # loops are stored once, other edges twice
     return num_loops, (num_again + loops_again) // 2
 
 
 def _spread(degrees: NDArray[np.int64]) -> dict[str, Any]:
-    """None where there are no vertices."""
+    """Return statistics of a distribution; all are None for a graph without vertices."""
     if len(degrees) == 0:
         return dict.fromkeys(("min", "mean", "median", "max", "percentiles"))
-    found = np.percentile(degrees, PERCENTILES, method="inverted_cdf").tolist()
+    percentiles = np.percentile(degrees, PERCENTILES, method="inverted_cdf").tolist()
     return {
         "min": int(degrees.min()),
         "mean": float(degrees.mean()),
         "median": float(np.median(degrees)),
         "max": int(degrees.max()),
-        "percentiles": dict(zip(map(str, PERCENTILES), found, strict=True)),
+        "percentiles": dict(zip(map(str, PERCENTILES), percentiles, strict=True)),
     }

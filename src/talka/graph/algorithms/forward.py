@@ -1,4 +1,7 @@
-"""Forward lists of vertices as messages, and as they come out of messages (`closing.py`)."""
+"""Forward lists of vertices, to and from messages (`closing.py`).
+
+The forward list of a vertex has its neighbours of smaller number (`kernels/simple.py`).
+"""
 
 from typing import Any, Final, NamedTuple
 
@@ -17,13 +20,14 @@ MESSAGE: Final = np.dtype([("first", np.uint32), ("second", np.uint32), ("ways",
 
 
 def messages_of(first: Any, second: NDArray[Any], ways: Any) -> NDArray[Any]:
+    """Return messages with these fields."""
     messages = np.empty(len(second), MESSAGE)
     messages["first"], messages["second"], messages["ways"] = first, second, ways
     return messages
 
 
 def owners_of_slots(partition: Partition) -> NDArray[np.int64]:
-    """The partition in which the vertex of each target slot lives."""
+    """Return the partition that owns the vertex of each target slot."""
     of_mirrors = np.repeat(
         np.arange(partition.num_partitions), np.diff(partition.target_mirror_offsets)
     )
@@ -31,63 +35,63 @@ def owners_of_slots(partition: Partition) -> NDArray[np.int64]:
 
 
 class Received(NamedTuple):
-    """Lists that arrived at a partition: of its own vertices, and of all that have one as a member."""
+    """Forward lists that arrived: of own vertices, and all that have an own vertex as a member."""
 
     own: Neighbours
-    """An own vertex in each row."""
+    """Forward lists of own vertices, a row for each."""
     askers: NDArray[np.uint32]
-    """Vertices that may live anywhere, own ones too."""
+    """Numbers of the vertices, in any partition, whose lists have an own vertex as a member."""
     asked: Neighbours
-    """A row for each of them."""
+    """Forward lists of the askers, a row for each."""
     num_neighbours: NDArray[np.int64]
-    """Of own vertices."""
+    """Number of neighbours of each own vertex."""
 
 
 class Lists(NamedTuple):
-    """Entries of all lists, by place of their vertex, then by member; no entry is there twice."""
+    """Entries of all lists, ordered by place of the vertex, then by member, without duplicates."""
 
     places: NDArray[np.int64]
     members: NDArray[np.int64]
     owners: NDArray[np.uint32]
-    """Of the members."""
+    """Partition that owns each member."""
     ways: NDArray[np.uint8]
-    """In how many directions the edge runs."""
+    """Number of directions of each edge: 1 or 2."""
 
     def for_owner(
         self, owner: int, num_places: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """Which entries an owner needs, and to which of its vertices each of them goes.
+        """Return the entries that an owner needs and the receiver of each, one of its vertices.
 
-        All of a list, to the first of its members that live there.
+        It needs the whole list if it owns a member; the first such member is the receiver.
         """
-        is_there = self.owners == owner
-        places, first = np.unique(self.places[is_there], return_index=True)
-        receivers = np.full(num_places, -1, np.int64)
-        receivers[places] = self.members[is_there][first]
-        to = receivers[self.places]
-        entries = np.flatnonzero(to >= 0)
-        return entries, to[entries].astype(np.uint32)
+        is_owned = self.owners == owner
+        places, first = np.unique(self.places[is_owned], return_index=True)
+        list_receivers = np.full(num_places, -1, np.int64)
+        list_receivers[places] = self.members[is_owned][first]
+        receivers = list_receivers[self.places]
+        entries = np.flatnonzero(receivers >= 0)
+        return entries, receivers[entries].astype(np.uint32)
 
 
 def lists_of_edges(inbox: Inbox) -> Lists:
-    """Messages are (owner of the member, member, direction 1 or 2)."""
+    """Return the lists from messages (owner of the member, member, direction 1 or 2)."""
     messages = inbox.messages
     keys = inbox.places << 33 | messages["second"].astype(np.int64) << 1 | (messages["ways"] == 2)
     order = np.argsort(keys)
     keys = keys[order]
-    is_other_way = np.diff(keys, prepend=-1) != 0  # else a copy
+    is_new_direction = np.diff(keys, prepend=-1) != 0  # otherwise a parallel edge
     starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
-    found = keys[starts] >> 1
-    ways = np.add.reduceat(is_other_way, starts, dtype=np.uint8) if len(starts) else starts
+    entries = keys[starts] >> 1
+    ways = np.add.reduceat(is_new_direction, starts, dtype=np.uint8) if len(starts) else starts
     owners = messages["first"][order[starts]]
-    return Lists(found >> 32, found & 2**32 - 1, owners, ways.astype(np.uint8))
+    return Lists(entries >> 32, entries & 2**32 - 1, owners, ways.astype(np.uint8))
 
 
 def received(inbox: Inbox, own: NDArray[np.uint32], num_vertices: int) -> Received:
-    """Messages are (vertex, member, ways).
+    """Return the lists from messages (vertex, member, ways).
 
-    Each list is in one piece and in order, as one vertex sent it to one receiver. Every vertex has
-    its own list from itself, so those are in the order of `own`.
+    Each list is contiguous and in order, since it was sent by one vertex to one receiver. Every
+    vertex sends its list to itself too, so the lists of own vertices are in the order of `own`.
     """
     vertices, members, ways = (
         np.ascontiguousarray(inbox.messages[name]) for name in inbox.messages.dtype.names or ()
@@ -110,7 +114,7 @@ def received(inbox: Inbox, own: NDArray[np.uint32], num_vertices: int) -> Receiv
 def _check_lists(
     vertices: NDArray[np.uint32], members: NDArray[np.uint32], num_vertices: int
 ) -> None:
-    """Refuse lists that would lead the kernel astray: a checkpoint may hold anything."""
+    """Raise `PayloadError` for lists with wrong indices or order: a checkpoint may be damaged."""
     for numbers in (vertices, members):
         check_below("vertices", numbers, num_vertices)
     if ((vertices[1:] == vertices[:-1]) & (members[1:] <= members[:-1])).any():

@@ -1,6 +1,7 @@
-"""PageRank: where a walker is who follows edges at random, and sometimes jumps.
+"""PageRank: the share of time that a random walk with jumps spends at each vertex.
 
-A walker without an edge to follow jumps. Jumps go anywhere, or, personalised, to the sources.
+At a vertex without out-edges the walk always jumps. Jumps go to any vertex or, if personalised, to
+the sources.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Sources = Vertices | Mapping[Any, float]
-"""Ids, or ids with weights."""
+"""Ids of vertices, or ids with weights."""
 
 
 def pagerank(
@@ -31,10 +32,11 @@ def pagerank(
     sources: Sources | None = None,
     options: RunOptions | None = None,
 ) -> "pa.Table":
-    """The share of time at each vertex, which add up to 1. Weights of edges do not count.
+    """Return the share of time at each vertex; all add up to 1. Weights of edges do not count.
 
-    `damping` is how often an edge is followed. Takes 20 supersteps, or, until their changes add up
-    to less than `tolerance`, at most 100. Jumps go to `sources`: ids, or ids with weights.
+    `damping` is the probability of following an edge instead of jumping. Runs 20 supersteps or,
+    with `tolerance`, until the changes of one superstep add up to less than that, at most 100.
+    Jumps go to `sources` if given: ids, or ids with weights.
     """
     if not 0 <= damping <= 1:
         raise InvalidValueError("damping", damping, "a number from 0 to 1")
@@ -71,7 +73,7 @@ def _jump_to_sources(combined: float, sinks: float, restart: float, damping: flo
 
 
 def restart_shares(graph: GraphData, sources: Sources) -> NDArray[np.float64]:
-    """The share of jumps that go to each vertex, by number."""
+    """Return the share of jumps that go to each vertex, by number."""
     if isinstance(sources, Mapping):
         vertices, weights = list(sources), np.array(list(sources.values()), np.float64)
         numbers = numbers_of(graph, vertices, "sources")
@@ -79,6 +81,8 @@ def restart_shares(graph: GraphData, sources: Sources) -> NDArray[np.float64]:
         numbers = numbers_of(graph, sources, "sources")
         weights = np.ones(len(numbers))
     if not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
-        raise InvalidValueError("sources", sources, "ids with weights of 0 or more, not all 0")
+        raise InvalidValueError(
+            "sources", sources, "ids with finite weights of 0 or more, not all 0"
+        )
     shares = np.bincount(numbers, weights, graph.num_vertices)
     return np.asarray(shares / weights.sum(), np.float64)

@@ -1,7 +1,8 @@
-"""Values of own vertices for whoever has them as neighbours: one for each mirror, however many edges.
+"""Exchange of values between partitions: one message per mirror, however many edges it has.
 
-A message goes to a vertex. Here it is meant for a partition, so all that one says to another goes to
-the first vertex that both know. For undirected graphs, where knowing is mutual.
+A message has a vertex as its receiver, but these are meant for a whole partition. They are sent to
+the first of its vertices that the sender has as a mirror. Only for undirected graphs, in which two
+partitions always mirror vertices of each other.
 """
 
 from itertools import pairwise
@@ -20,7 +21,7 @@ INDICES: Final[dict[str, Literal["num_own", "num_vertices"]]] = {
 
 
 def spread(step: Step, values: NDArray[np.uint32]) -> None:
-    """Tell every partition the values of own vertices that it keeps as mirrors."""
+    """Send each partition the values of own vertices that it has as mirrors."""
     partition = step.partition
     for q, (start, stop) in enumerate(pairwise(partition.receive_place_offsets)):
         if start < stop:
@@ -32,8 +33,8 @@ def spread(step: Step, values: NDArray[np.uint32]) -> None:
 
 
 def gathered(step: Step, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Own values, and what was told of mirrors: an entry for each target slot."""
+    """Return own values and the values that arrived for mirrors, with an entry per target slot."""
     messages = step.inbox.messages
-    by_number = np.zeros(step.num_vertices, np.uint32)  # of mirrors; no other entry is read
+    by_number = np.zeros(step.num_vertices, np.uint32)  # only entries of mirrors are read
     by_number[messages["vertex"]] = messages["value"]
     return np.concatenate([values, by_number[step.partition.target_mirrors]])

@@ -1,7 +1,7 @@
-"""Shortest paths from one source: vertices whose distance has shrunk tell their targets.
+"""Shortest paths by weight: vertices whose distance has decreased send it to their targets.
 
-Partitions go on alone until they have no more to tell themselves: the order of messages does not
-change a smallest sum.
+The order of messages does not change a smallest sum, so partitions run local rounds until their own
+vertices no longer change.
 """
 
 from typing import TYPE_CHECKING
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def sssp(graph: GraphData, source: Vertices, *, options: RunOptions | None = None) -> "pa.Table":
-    """The smallest sum of weights on a path from the nearest source; NULL where there is no path.
+    """Return the smallest sum of weights on a path from the nearest source; NULL if none exists.
 
-    Edges without weights count 1 each.
+    Without weights each edge counts 1.
     """
     _check_weights(graph)
     start = np.full(graph.num_vertices, np.inf)
@@ -34,7 +34,7 @@ def sssp(graph: GraphData, source: Vertices, *, options: RunOptions | None = Non
         active=lambda old, value: value < old,
         starts=lambda value: value == 0,
         attributes={"start": start},
-        asynchronous_ok=True,
+        order_independent=True,
     )
     distances = run_program(graph, program, to_the_end(graph, options)).values
     return graph.table(distances, np.isfinite(distances))

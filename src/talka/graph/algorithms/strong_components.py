@@ -1,11 +1,11 @@
-"""Strongly connected components: who can be reached, and can come back.
+"""Strongly connected components: sets of vertices that can all reach each other.
 
-    trim      who has no edge in, or none out, is alone; then who has none left, and so on
-    colour    the smallest number that reaches a vertex is its colour
-    return    from the vertex that gave a colour, backwards over its colour: a component
+    trim      a vertex without in-edges or out-edges is a component; remove it, and repeat
+    colour    the colour of a vertex is the smallest number that reaches it
+    return    vertices reached backwards from that number, within its colour, are a component
 
-until everybody is in one (Orzan, 2004). Numbers descend by degree: a hub gives the first colours,
-so the giant component is found in the first round.
+The last two are repeated until every vertex is in a component (Orzan, 2004). Small numbers have the
+greatest degrees, so a hub gives the first colour and the giant component is found in round one.
 """
 
 from dataclasses import replace
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def strong_components(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
-    """The smallest id in the strongly connected component of each vertex."""
-    # Each run is short, and the next one depends on it: there is nothing to resume from.
+    """Return the smallest id in the strongly connected component of each vertex."""
+    # Each run is short, and the next one depends on its result, so checkpoints would not help.
     options = replace(to_the_end(graph, options), checkpoint_dir=None, resume=False)
     backward = graph.reversed()
     is_left = keeps_edges_in(graph, options) & keeps_edges_in(backward, options)
@@ -40,7 +40,10 @@ def strong_components(graph: GraphData, *, options: RunOptions | None = None) ->
 
 
 def _colour(is_left: NDArray[np.bool_]) -> EdgeProgram:
-    """Who is not left has the largest number, which says nothing."""
+    """Return the program that spreads smallest numbers over vertices that are left.
+
+    Other vertices have the largest number, which is the identity of "min": they send no message.
+    """
     return EdgeProgram(
         initial=lambda vertex, is_left: vertex if is_left else 2**32 - 1,
         message=lambda value: value,
@@ -49,12 +52,16 @@ def _colour(is_left: NDArray[np.bool_]) -> EdgeProgram:
         active=lambda old, value: value < old,
         value_type=np.uint32,
         attributes={"is_left": is_left},
-        asynchronous_ok=True,
+        order_independent=True,
     )
 
 
 def _return(colours: NDArray[np.uint32]) -> EdgeProgram:
-    """Along an edge colours do not grow: backwards none is above the vertex's own, if that comes."""
+    """Return the program that marks vertices which reach the root of their colour.
+
+    Colours do not increase along an edge. Backwards, no colour that arrives is therefore greater
+    than that of the vertex, and the maximum equals it if it arrives at all.
+    """
     return EdgeProgram(
         initial=lambda vertex, colour: 1 if vertex == colour else 0,
         message=lambda colour: colour,
@@ -63,14 +70,17 @@ def _return(colours: NDArray[np.uint32]) -> EdgeProgram:
         active=lambda old, value: value > old,
         starts=lambda value: value == 1,
         value_type=np.uint8,
-        message_type=np.int64,  # the smallest of a type says nothing, and 0 is a colour
+        message_type=np.int64,  # as uint32 the identity of "max" would be 0, which is a colour
         attributes={"colour": colours},
-        asynchronous_ok=True,
+        order_independent=True,
     )
 
 
 def keeps_edges_in(graph: GraphData, options: RunOptions) -> NDArray[np.bool_]:
-    """Whether each vertex stays, by number. The value is how many edges in are left to it."""
+    """Return, by number, whether a vertex still has in-edges after trimming.
+
+    The value of a vertex is the number of in-edges that are left.
+    """
     program = EdgeProgram(
         initial=lambda in_degree: in_degree,
         message=lambda: 1,

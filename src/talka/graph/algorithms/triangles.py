@@ -1,4 +1,4 @@
-"""Triangles at each vertex, and in all."""
+"""Number of triangles at each vertex, and in the whole graph."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 def triangles(graph: GraphData, *, options: RunOptions | None = None) -> "pa.Table":
-    """How many triangles each vertex is part of; directions, copies and loops do not count."""
+    """Return the number of triangles at each vertex, without directions, duplicates and loops."""
     return graph.table(_counted(graph, options).values)
 
 
 def num_triangles(graph: GraphData, *, options: RunOptions | None = None) -> int:
-    """How many triangles there are."""
+    """Return the number of triangles in the graph."""
     return int(_counted(graph, options).values.sum()) // 3
 
 
 def _counted(graph: GraphData, options: RunOptions | None) -> Outcome[GraphData]:
     options = options or RunOptions()
-    alone = options.num_partitions == 1
-    program = Triangles() if alone else Closing(by_direction=False)
+    is_whole = options.num_partitions == 1
+    program = Triangles() if is_whole else Closing(by_direction=False)
     return run_program(graph, program, options)
 
 
 class Triangles(VertexProgram):
-    """In one piece; `Closing` in several."""
+    """Triangle counts on a graph with one partition; `Closing` is for several."""
 
     columns: ClassVar = {"value": np.int64}
 

@@ -1,1 +1,1 @@
-"""Loops over graphs, compiled. Plain arrays in, plain arrays out."""
+"""Compiled loops over graphs: plain arrays in, plain arrays out."""

@@ -1,12 +1,12 @@
-"""Who is connected with whom: a forest of parents in which every tree is a component.
+"""Connected components: a forest of parents in which every tree becomes a component.
 
 Afforest (Sutton, Ben-Nun and Barak, IPDPS 2018): unite every vertex with its first two neighbours,
-which are hubs, since numbers descend by degree; then nearly all vertices of the largest component
-are in one tree, and only the vertices outside of it have to look at all their edges.
+which are hubs, since small numbers have the greatest degrees. Nearly all vertices of the largest
+component are then in one tree, and only vertices outside of it have to read all of their edges.
 
-A parent is never greater than its child: trees are united by hanging the greater root under the
-smaller one, and the root of a finished tree is the smallest number in it, whatever threads did
-first. Threads share the forest; `compare_and_swap` sees to it that a root gets one parent only.
+A parent is never greater than its child: to unite two trees, the greater root becomes a child of
+the smaller one. The root of a finished tree is therefore its smallest number, whatever the order of
+threads. They share the forest without locks; `compare_and_swap` gives each root one parent only.
 """
 
 from typing import Any
@@ -42,23 +42,23 @@ def _compare_and_swap(
 
 
 compare_and_swap: Any = intrinsic(_compare_and_swap)
-"""In a kernel, `compare_and_swap(array, index, expected, replacement)`: what stood at the index.
+"""Atomic operation for kernels: `compare_and_swap(array, index, expected, replacement)`.
 
-If that is `expected`, `replacement` stands there now, in one step that no other thread can come
-between. `array` is of uint32 and in one piece; the caller has to know that `index` is inside of it.
+Returns the value at the index and, if that is `expected`, stores `replacement` there, in one atomic
+step. `array` is a contiguous uint32 array; the index is not checked.
 """
 
 
-_NUM_FIRST = 2  # neighbours taken from each vertex before the largest tree is looked for
+_NUM_FIRST = 2  # neighbours that each vertex is united with before the largest tree is determined
 _NUM_SAMPLES = 1024
 
 Parents = NDArray[np.uint32]
 
 
 def components(out: Csr, into: Csr, num_threads: int) -> NDArray[np.uint32]:
-    """The smallest number in the weakly connected component of each vertex.
+    """Return the smallest number in the weakly connected component of each vertex.
 
-    `into is out` says that the graph is undirected.
+    For an undirected graph `into is out`.
     """
     parents = forest(out.num_rows)
     even = np.linspace(0, out.num_rows, num_threads + 1).astype(np.int64)
@@ -68,48 +68,48 @@ def components(out: Csr, into: Csr, num_threads: int) -> NDArray[np.uint32]:
     largest = _most_seen(parents)
     cuts = balanced_cuts(out.offsets, num_threads)
     over_ranges(_unite_outside, cuts, out.offsets, out.columns, _NUM_FIRST, largest, parents)
-    if into is not out:  # an edge from the largest tree to a vertex outside is known only there
+    if into is not out:  # edges from the largest tree to outside are skipped in `out`
         over_ranges(_unite_outside, cuts, into.offsets, into.columns, 0, largest, parents)
     over_ranges(_flatten, even, parents)
     return parents
 
 
 def forest(num_vertices: int) -> Parents:
-    """Every vertex a tree of its own."""
+    """Return a forest in which each vertex is a tree."""
     return np.arange(num_vertices, dtype=np.uint32)
 
 
 def unite(parents: Parents, sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> None:
-    """Unite the trees of both ends of each pair. `flatten` when all are united."""
+    """Unite the trees of both ends of each pair. Call `flatten` after the last pair."""
     _unite_pairs(parents, sources, targets)
 
 
 def unite_rows(parents: Parents, out: Csr, places: NDArray[np.uint32], num_threads: int) -> None:
     """Unite the tree of `places[row]` with that of every column of the row.
 
-    For a partition: columns are target slots, and `places` says where its source slots are among
-    them, or behind them.
+    For a partition: columns are target slots, and `places` maps its source slots to target slots or
+    to places behind them.
     """
     cuts = balanced_cuts(out.offsets, num_threads)
     over_ranges(_unite_entries, cuts, out.offsets, out.columns, places, parents)
 
 
 def flatten(parents: Parents) -> None:
-    """Make every parent a root: `parents[v]` is then the smallest place in the tree of v."""
+    """Replace every parent by its root: `parents[v]` becomes the smallest place in v's tree."""
     _flatten(0, len(parents), parents)
 
 
 def smallest_in_trees(parents: Parents, numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The smallest of `numbers` in the tree of each place; the forest must be flat.
+    """Return the smallest of `numbers` in the tree of each place; the forest must be flat.
 
-    For a partition, whose places do not ascend with the numbers of its vertices.
+    For values that do not ascend with places, such as labels in a partition.
     """
     smallest: NDArray[np.uint32] = _smallest_in_trees(parents, numbers)
     return smallest
 
 
 def _most_seen(parents: Parents) -> np.uint32:
-    """The root that most of a fixed sample of vertices have: nearly always the largest tree's."""
+    """Return the most frequent root in a fixed sample: nearly always that of the largest tree."""
     if not len(parents):
         return np.uint32(0)
     sample = np.linspace(0, len(parents) - 1, _NUM_SAMPLES).astype(np.int64)
@@ -119,13 +119,14 @@ def _most_seen(parents: Parents) -> np.uint32:
 
 @compiled
 def _unite_two(parents: Any, left: Any, right: Any) -> None:
+    """Climb both trees in turn until the paths meet or the greater end is a root to be united."""
     a, b = parents[left], parents[right]
     while a != b:
         high, low = max(a, b), min(a, b)
-        stood = compare_and_swap(parents, np.uint64(high), high, low)
-        if stood == high:  # it was a root, and is a child of `low` now
+        parent = compare_and_swap(parents, np.uint64(high), high, low)
+        if parent == high:  # `high` was a root, and is a child of `low` now
             return
-        a, b = parents[stood], parents[low]
+        a, b = parents[parent], parents[low]
 
 
 @compiled
@@ -146,10 +147,10 @@ def _unite_nth(start: Any, stop: Any, offsets: Any, columns: Any, rank: Any, par
 def _unite_outside(
     start: Any, stop: Any, offsets: Any, columns: Any, skipped: Any, largest: Any, parents: Any
 ) -> None:
-    """Edges of vertices outside of the largest tree.
+    """Unite along the edges of vertices outside of the largest tree.
 
-    A vertex that another thread hangs under `largest` meanwhile may be left out: each of its edges
-    is either inside of that tree by then, or also seen from the other end.
+    A vertex that another thread moves under `largest` meanwhile may be skipped: the other end of
+    each of its edges is in that tree too, or reads the edge itself.
     """
     for row in range(start, stop):
         if parents[row] == largest:

@@ -1,9 +1,9 @@
-"""Deal the edges of a graph to partitions, and lay out what each of them gets.
+"""Distribution of the edges of a graph to partitions, and the layout of each partition.
 
 deal -> per partition: mirrors_of -> slots (by the caller) -> rows_of -> lay_out
 
-Every pass is linear in edges, and no row is ever sorted: edges leave `into` in the order of its
-rows, so the columns of `out` ascend, and the other way round.
+Every pass is linear in the edges, and no row is ever sorted: `out` is filled in the order of the
+rows of `into`, so its columns ascend, and vice versa.
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ from talka.compiled import compiled
 def count_dealt(
     offsets: Any, columns: Any, owners: Any, cut_vertices: Any, num_partitions: Any
 ) -> Any:
-    """Edges that each partition gets, and how many edges have ends that live apart."""
+    """Return the number of edges of each partition, and of edges between partitions."""
     counts = np.zeros(num_partitions, np.int64)
-    num_apart = np.int64(0)
+    num_cut = np.int64(0)
     for source in range(len(offsets) - 1):
         for entry in range(offsets[source], offsets[source + 1]):
             target = columns[entry]
             leader = max(np.uint32(source), target) if cut_vertices else np.uint32(source)
             counts[owners[leader]] += 1
-            num_apart += owners[source] != owners[target]
-    return counts, num_apart
+            num_cut += owners[source] != owners[target]
+    return counts, num_cut
 
 
 @compiled
@@ -41,11 +41,13 @@ def deal(
     dealt_targets: Any,
     dealt_weights: Any,
 ) -> None:
-    """Put each edge where its partition has its next free place; the order of rows stays.
+    """Write each edge to the next free place of its partition; the order of rows is kept.
 
     An edge goes to the owner of its source or, if vertices are cut, of its end of lower degree,
-    which has the greater number. `weights` may be empty: then there are none.
+    which has the greater number. `weights` is empty for a graph without weights.
     """
+    # All partitions share the dealt arrays: each has a range, and `free` the next place in it. One
+    # pass over the edges in memory order writes as many sequential streams as there are partitions.
     one = np.uint64(1)
     for source in range(len(offsets) - 1):
         for entry in range(offsets[source], offsets[source + 1]):
@@ -62,20 +64,23 @@ def deal(
 
 @compiled
 def mirrors_of(ends: Any, owners: Any, index: Any, is_seen: Any) -> Any:
-    """The vertices among `ends` that live elsewhere, once. `is_seen` is all 0 before and after."""
-    num_found = 0
+    """Return each vertex among `ends` that another partition owns, once.
+
+    `is_seen` is all 0 before and after.
+    """
+    num_mirrors = 0
     for vertex in ends:
         if owners[vertex] != index and not is_seen[vertex]:
             is_seen[vertex] = 1
-            num_found += 1
-    found = np.empty(num_found, np.uint32)
+            num_mirrors += 1
+    mirrors = np.empty(num_mirrors, np.uint32)
     at = 0
     for vertex in ends:
         if is_seen[vertex]:
             is_seen[vertex] = 0
-            found[at] = vertex
+            mirrors[at] = vertex
             at += 1
-    return found
+    return mirrors
 
 
 @compiled
@@ -87,7 +92,7 @@ def rows_of(
     num_rows: Any,
     num_columns: Any,
 ) -> Any:
-    """Entries of each source slot, where its edges begin, and entries of each target slot."""
+    """Return entries per source slot, the first edge of each, and entries per target slot."""
     row_counts = np.zeros(num_rows, np.uint32)
     row_starts = np.zeros(num_rows, np.uint64)
     column_counts = np.zeros(num_columns, np.uint32)
@@ -114,7 +119,9 @@ def lay_out(
     into_columns: Any,
     into_weights: Any,
 ) -> None:
-    """Fill the rows of both directions. `weights` may be empty: then there are none."""
+    """Fill the rows of both directions. `weights` is empty for a graph without weights."""
+    # Edges of a source are contiguous in `targets`, from `row_starts` on. Visit source slots in
+    # order and append each to the rows of its targets: the columns of `into` then ascend.
     one = np.uint32(1)
     free = into_offsets[:-1].copy()
     for row in range(len(row_starts)):
@@ -125,6 +132,8 @@ def lay_out(
             if len(weights):
                 into_weights[free[slot]] = weights[edge]
             free[slot] += one
+    # Then read `into` in order and append each target slot to the rows of its sources, so that the
+    # columns of `out` ascend too. Two linear passes replace a sort of every row.
     free = out_offsets[:-1].copy()
     for slot in range(len(into_offsets) - 1):
         for entry in range(into_offsets[slot], into_offsets[slot + 1]):

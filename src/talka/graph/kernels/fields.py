@@ -1,4 +1,4 @@
-"""Text to fields to whole numbers: short loops over a block of whole lines."""
+"""Parsing of text: find the fields in a block of whole lines, and convert them to integers."""
 
 from typing import Any, Final
 
@@ -13,11 +13,11 @@ _SIGN: Final = np.uint64(2**63)
 _BEFORE_LAST: Final = np.uint64((2**64 - 1) // 10)
 
 WHOLE, NO_NUMBER, TOO_LARGE = 0, 1, 2
-"""What `read_integers` found."""
+"""Results of `read_integers`."""
 
 
 def kinds_of_bytes(gaps: bytes) -> Any:
-    """For each byte: inside of a field, a gap between fields, or the end of a line."""
+    """Return the kind of each byte value: inside a field, gap between fields, or end of line."""
     kinds = np.zeros(256, np.uint8)
     kinds[list(gaps)] = _GAP
     kinds[[_LF, _CR]] = _END
@@ -26,12 +26,15 @@ def kinds_of_bytes(gaps: bytes) -> Any:
 
 @compiled
 def cut_fields(text: Any, kinds: Any, comments: Any, fields: Any, rows: Any) -> Any:
-    """Where fields are, and which belong to a line; lines without fields and comments are no rows.
+    """Find fields and rows; comments and lines without fields are not rows.
 
-    A line ends with LF, CR LF or CR. `fields` are starts and ends; `rows` are the number of fields
-    up to the end of each row, and its line. Half a field and half a row for each byte, and one more,
-    are room enough. Returns how many fields, rows and lines there are.
+    A line ends with LF, CR LF or CR. Writes the start and end of each field to `fields`, and to
+    `rows` the number of fields up to the end of each row and the line it is in. For n bytes,
+    n // 2 + 1 entries are enough for both. Returns the numbers of fields, rows and lines.
     """
+    # One pass over the bytes with a table look-up per byte: `kinds` has the kind of each byte value
+    # and `comments` whether it starts a comment. Fields are only located here, as pairs of
+    # positions; nothing is copied. The outer loop takes a line, the inner one a field or a gap.
     starts, ends = fields
     row_ends, row_lines = rows
     size = len(text)
@@ -68,10 +71,14 @@ def cut_fields(text: Any, kinds: Any, comments: Any, fields: Any, rows: Any) -> 
 
 @compiled
 def read_integers(text: Any, fields: Any, first: Any, step: Any, numbers: Any) -> Any:
-    """Each `step`-th field from `first` on as 64 bits.
+    """Convert every `step`-th field from `first` on to an integer of 64 bits.
 
-    Returns what the first bad field is and which, whether any is negative, the largest that is not.
+    Returns the result (`WHOLE` or the problem of the first bad field) and the index of that field,
+    whether any number is negative, and the largest that is not.
     """
+    # Numbers are accumulated as uint64, so that one loop serves signed and unsigned ids: a negative
+    # one is stored in two's complement, and the caller chooses the type from the results. Up to 19
+    # digits always fit; only longer fields are checked for overflow, digit by digit.
     starts, ends = fields
     has_negative, largest = False, np.uint64(0)
     for index in range(len(numbers)):
@@ -83,12 +90,12 @@ def read_integers(text: Any, fields: Any, first: Any, step: Any, numbers: Any) -
         if at == end:
             return NO_NUMBER, index, has_negative, largest
         number = np.uint64(0)
-        has_room = end - at < 20  # so many digits always fit
+        always_fits = end - at < 20
         while at < end:
             digit = np.uint64(text[at]) - _ZERO
-            if digit >= _TEN:  # also what is below 0: it wraps around
+            if digit >= _TEN:  # characters below "0" wrap around
                 return NO_NUMBER, index, has_negative, largest
-            if not has_room and (
+            if not always_fits and (
                 number > _BEFORE_LAST or (number == _BEFORE_LAST and digit > np.uint64(5))
             ):
                 return TOO_LARGE, index, has_negative, largest
@@ -107,7 +114,7 @@ def read_integers(text: Any, fields: Any, first: Any, step: Any, numbers: Any) -
 
 @compiled
 def pack_fields(text: Any, fields: Any, first: Any, step: Any, offsets: Any, packed: Any) -> None:
-    """Each `step`-th field from `first` on, one after another, as Arrow keeps strings."""
+    """Copy every `step`-th field from `first` on into one buffer with offsets, as Arrow does."""
     starts, ends = fields
     size = 0
     for index in range(len(offsets) - 1):

@@ -1,4 +1,4 @@
-"""Combine what the sources of each row say: sum, smallest or largest, one kernel each."""
+"""Combination of the messages from the sources of each row: a kernel each for sum, min and max."""
 
 from typing import Any
 
@@ -7,48 +7,48 @@ from talka.compiled import compiled
 
 @compiled
 def gather_sum(
-    start: Any, stop: Any, offsets: Any, columns: Any, said: Any, nothing: Any, combined: Any
+    start: Any, stop: Any, offsets: Any, columns: Any, messages: Any, identity: Any, combined: Any
 ) -> None:
     for row in range(start, stop):
-        total = nothing
+        total = identity
         for entry in range(offsets[row], offsets[row + 1]):
-            total += said[columns[entry]]
+            total += messages[columns[entry]]
         combined[row] = total
 
 
 @compiled
 def gather_min(
-    start: Any, stop: Any, offsets: Any, columns: Any, said: Any, nothing: Any, combined: Any
+    start: Any, stop: Any, offsets: Any, columns: Any, messages: Any, identity: Any, combined: Any
 ) -> None:
     for row in range(start, stop):
-        least = nothing
+        least = identity
         for entry in range(offsets[row], offsets[row + 1]):
-            least = min(least, said[columns[entry]])
+            least = min(least, messages[columns[entry]])
         combined[row] = least
 
 
 @compiled
 def gather_max(
-    start: Any, stop: Any, offsets: Any, columns: Any, said: Any, nothing: Any, combined: Any
+    start: Any, stop: Any, offsets: Any, columns: Any, messages: Any, identity: Any, combined: Any
 ) -> None:
     for row in range(start, stop):
-        most = nothing
+        most = identity
         for entry in range(offsets[row], offsets[row + 1]):
-            most = max(most, said[columns[entry]])
+            most = max(most, messages[columns[entry]])
         combined[row] = most
 
 
 @compiled
 def find_sent(
-    start: Any, stop: Any, offsets: Any, columns: Any, sends: Any, combined: Any, nothing: Any,
+    start: Any, stop: Any, offsets: Any, columns: Any, sends: Any, combined: Any, identity: Any,
     is_sent: Any,
 ) -> None:  # fmt: skip
-    """Find the rows that any source sends a message to.
+    """Set `is_sent` for each row to which at least one source sends a message.
 
-    Only where messages add up to `nothing`, or there are none, does it have to look at the sources.
+    The sources are read only if the combined message equals the identity.
     """
     for row in range(start, stop):
-        is_sent[row] = combined[row] != nothing
+        is_sent[row] = combined[row] != identity
         if not is_sent[row]:
             for entry in range(offsets[row], offsets[row + 1]):
                 if sends[columns[entry]]:

@@ -1,14 +1,14 @@
-"""Group edges by one of their ends: share out over buckets, then settle each bucket.
+"""Grouping of edges by one of their ends: distribute over buckets, then settle each bucket.
 
-A bucket is a run of rows whose entries lie together in a piece of memory that a cache can hold.
-Edges first go to the bucket of their row, in as many streams as there are buckets; then every
-bucket is settled on its own. Going to the rows at once took two to four times as long: each entry
-then misses the cache. Entries keep the order in which they came, so the result is the same for any
-number of threads.
+A bucket is a range of rows whose entries together fit into a cache. Edges are first written to the
+bucket of their row, as one sequential stream per bucket; then the entries of each bucket are moved
+to their rows. Writing to rows directly took two to four times as long, because each entry then
+misses the cache. Entries keep their order, so the result is the same for any number of threads.
 
-Vertices come as slots: `id - base`, in arithmetic that wraps around, which is right for signed
-64-bit ids, too. A kernel works on the parts `first` to `last` of what `cuts` cut. Weights
-may be None; they are arguments of their own, because a kernel is only then compiled without them.
+Vertices are given as slots, `id - base`, in arithmetic that wraps around, which is right for signed
+64-bit ids too. Edges are divided into chunks by `cuts`; a kernel works on chunks `first` to `last`,
+and each chunk has a row of `counts` and `cursors` with an entry per bucket. Weights may be None;
+they are separate arguments, because only then does numba compile a version without them.
 """
 
 from typing import Any
@@ -22,12 +22,14 @@ _HALF = np.uint64(32)
 
 @compiled
 def count_slots(ids: Any, base: Any, counts: Any) -> None:
+    """Count the occurrences of each slot."""
     for index in range(len(ids)):
         counts[ids[index] - base] += np.uint32(1)
 
 
 @compiled
 def count_loops(sources: Any, targets: Any, base: Any, counts: Any) -> None:
+    """Count the loops at each slot."""
     for edge in range(len(sources)):
         if sources[edge] == targets[edge]:
             counts[sources[edge] - base] += np.uint32(1)
@@ -37,12 +39,12 @@ def count_loops(sources: Any, targets: Any, base: Any, counts: Any) -> None:
 def count_edges(
     first: Any, last: Any, cuts: Any, ends: Any, rules: Any, slot_buckets: Any, counts: Any
 ) -> None:
-    """How many entries `share_edges` will put into each bucket, part by part."""
+    """Count the entries that `share_edges` will write to each bucket, chunk by chunk."""
     sources, targets = ends
     base, drop_loops = rules
-    for part in range(first, last):
-        count = counts[part]
-        for edge in range(cuts[part], cuts[part + 1]):
+    for chunk in range(first, last):
+        count = counts[chunk]
+        for edge in range(cuts[chunk], cuts[chunk + 1]):
             if not (drop_loops and sources[edge] == targets[edge]):
                 count[slot_buckets[targets[edge] - base]] += 1
 
@@ -60,16 +62,18 @@ def share_edges(
     weights: Any,
     shared: Any,
 ) -> None:
-    """Put (target, source) into the bucket of the target.
+    """Write (target, source) to the bucket of the target.
 
-    A pair of numbers is one number of 64 bits, the row above, the column below.
+    A pair is one 64-bit number with the row in the upper half and the column in the lower half.
     """
+    # `cursor` has the next free place per bucket for this chunk, so chunks write to disjoint places
+    # and threads need no locks. A pair of 64 bits makes each entry one store to one stream.
     sources, targets = ends
     base, drop_loops = rules
     pairs, pair_weights = shared
-    for part in range(first, last):
-        cursor = cursors[part]
-        for edge in range(cuts[part], cuts[part + 1]):
+    for chunk in range(first, last):
+        cursor = cursors[chunk]
+        for edge in range(cuts[chunk], cuts[chunk + 1]):
             if drop_loops and sources[edge] == targets[edge]:
                 continue
             source, target = numbers[sources[edge] - base], numbers[targets[edge] - base]
@@ -82,11 +86,11 @@ def share_edges(
 
 @compiled
 def count_columns(first: Any, last: Any, cuts: Any, csr: Any, buckets: Any, counts: Any) -> None:
-    """How many entries `share_rows` will put into each bucket, part by part."""
+    """Count the entries that `share_rows` will write to each bucket, chunk by chunk."""
     offsets, columns, _ = csr
-    for part in range(first, last):
-        count = counts[part]
-        for entry in range(offsets[cuts[part]], offsets[cuts[part + 1]]):
+    for chunk in range(first, last):
+        count = counts[chunk]
+        for entry in range(offsets[cuts[chunk]], offsets[cuts[chunk + 1]]):
             count[buckets[columns[entry]]] += 1
 
 
@@ -101,15 +105,15 @@ def share_rows(
     cursors: Any,
     shared: Any,
 ) -> None:
-    """Put (column, row) of each entry into the bucket of the column.
+    """Write (column, row) of each entry to the bucket of the column.
 
-    Rows come in ascending order, so they ascend in every row of what becomes of them.
+    Rows are read in ascending order, so columns ascend in each row of the result.
     """
     offsets, columns, _ = csr
     pairs, pair_weights = shared
-    for part in range(first, last):
-        cursor = cursors[part]
-        for row in range(cuts[part], cuts[part + 1]):
+    for chunk in range(first, last):
+        cursor = cursors[chunk]
+        for row in range(cuts[chunk], cuts[chunk + 1]):
             for entry in range(offsets[row], offsets[row + 1]):
                 column = columns[entry]
                 at = cursor[buckets[column]]
@@ -121,7 +125,7 @@ def share_rows(
 
 @compiled
 def settle(start: Any, stop: Any, shared: Any, cursor: Any, columns: Any, weights: Any) -> None:
-    """Put the pairs from `start` to `stop`, which are whole buckets, into their rows."""
+    """Move the pairs from `start` to `stop`, which are whole buckets, to their rows."""
     pairs, pair_weights = shared
     for index in range(start, stop):
         row = pairs[index] >> _HALF
@@ -134,9 +138,9 @@ def settle(start: Any, stop: Any, shared: Any, cursor: Any, columns: Any, weight
 
 @compiled
 def drop_duplicates(offsets: Any, columns: Any, weights: Any) -> Any:
-    """Keep one entry of those with the same row and column, in place; how many are left.
+    """Keep one entry per row and column, in place, and return how many are left.
 
-    The one that is kept has the smallest weight of them.
+    The entry that is kept gets the smallest of their weights.
     """
     kept = np.int64(0)
     start = np.int64(offsets[0])
@@ -158,14 +162,17 @@ def drop_duplicates(offsets: Any, columns: Any, weights: Any) -> Any:
 
 
 @compiled
-def merge_rows(start: Any, stop: Any, one: Any, other: Any, merged: Any, weights: Any) -> None:
-    """Write each row of `one` and `other` into `merged`, ascending; loops are taken from `one`.
+def merge_rows(start: Any, stop: Any, out: Any, other: Any, merged: Any, weights: Any) -> None:
+    """Merge each row of `out` and `other` into `merged`, ascending; loops are taken from `out`.
 
-    Of equal columns those of `one` come first in rows below the column and last in rows above, so
-    that parallel edges lie in the same order at both of their ends. `weights` are those of all
+    Among equal columns those of `out` come first in rows below the column and last in rows above,
+    so that parallel edges have the same order at both of their ends. `weights` are those of all
     three, or None.
     """
-    offsets, columns, _ = one
+    # Makes a graph undirected: `out` has the targets of a row, `other` its sources. Rows of both
+    # ascend, so a merge with a cursor on each side gives an ascending row without a sort. A loop is
+    # in both; its entry in `other` is skipped.
+    offsets, columns, _ = out
     other_offsets, other_columns, _ = other
     merged_offsets, merged_columns, _ = merged
     for row in range(start, stop):
@@ -196,7 +203,7 @@ def merge_rows(start: Any, stop: Any, one: Any, other: Any, merged: Any, weights
 
 @compiled
 def count_row_loops(start: Any, stop: Any, offsets: Any, columns: Any, counts: Any) -> None:
-    """How many entries of each row are in the column of the row itself."""
+    """Count the entries of each row that are loops."""
     for row in range(start, stop):
         for entry in range(offsets[row], offsets[row + 1]):
             counts[row] += columns[entry] == row

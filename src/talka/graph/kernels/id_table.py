@@ -1,6 +1,7 @@
-"""A hash table of 64-bit ids: each new one gets the next number.
+"""A hash table that numbers 64-bit ids in the order of their first occurrence.
 
-Open addressing with one 16-byte slot for an id and its number plus one; zero is an empty slot.
+Open addressing with linear probing. A slot has 16 bytes: the id, and its number plus one, which is
+0 in an empty slot.
 """
 
 from typing import Any, NamedTuple
@@ -15,16 +16,18 @@ _HALF, _ONE = np.uint64(32), np.uint64(1)
 
 
 class IdTable(NamedTuple):
+    """Ids and their numbers."""
+
     slots: NDArray[np.uint64]
-    """A power of two of rows, at most half of them used: (id, number + 1)."""
+    """Rows of (id, number + 1): a power of two of them, at most half of them used."""
     known: NDArray[np.uint64]
     """Ids in the order of their numbers; half as long as `slots`."""
     num_known: NDArray[np.int64]
-    """One number, in an array because kernels change it."""
+    """Number of ids: an array with one entry, because kernels change it."""
 
 
 def number_ids(ids: NDArray[np.uint64], numbers: NDArray[np.uint32], table: IdTable) -> IdTable:
-    """Write the number of each id; the table, larger if it had to grow."""
+    """Write the number of each id, and return the table: a larger one if it had to grow."""
     done = 0
     while (done := enter_ids(ids, done, numbers, table)) < len(ids):
         table = _twice(table)
@@ -32,6 +35,7 @@ def number_ids(ids: NDArray[np.uint64], numbers: NDArray[np.uint32], table: IdTa
 
 
 def empty_table(num_slots: int = 1 << 16) -> IdTable:
+    """Return a table without ids; `num_slots` must be a power of two."""
     return IdTable(
         np.zeros((num_slots, 2), np.uint64),
         np.empty(num_slots // 2, np.uint64),
@@ -48,23 +52,23 @@ def _twice(table: IdTable) -> IdTable:
 
 @compiled
 def enter_ids(ids: Any, done: Any, numbers: Any, table: Any) -> Any:
-    """Number ids from `done` on; how many are done: all, or those before one without room."""
+    """Number ids from `done` on; return how many are done, fewer than all if the table is full."""
     slots, known = table.slots, table.known
     mask = np.uint64(len(slots) - 1)
     num_known = table.num_known[0]
     for index in range(done, len(ids)):
-        one = ids[index]
-        mixed = (one ^ one >> _HALF) * _FACTOR
+        new_id = ids[index]
+        mixed = (new_id ^ new_id >> _HALF) * _FACTOR
         slot = (mixed ^ mixed >> _HALF) & mask
-        while slots[slot, 1] != 0 and slots[slot, 0] != one:
+        while slots[slot, 1] != 0 and slots[slot, 0] != new_id:
             slot = (slot + _ONE) & mask
         if slots[slot, 1] == 0:
             if num_known == len(known):
                 table.num_known[0] = num_known
                 return index
-            known[num_known] = one
+            known[num_known] = new_id
             num_known += 1
-            slots[slot, 0] = one
+            slots[slot, 0] = new_id
             slots[slot, 1] = np.uint64(num_known)
         numbers[index] = np.uint32(slots[slot, 1] - _ONE)
     table.num_known[0] = num_known
@@ -73,5 +77,6 @@ def enter_ids(ids: Any, done: Any, numbers: Any, table: Any) -> Any:
 
 @compiled
 def replace_numbers(numbers: Any, by: Any) -> None:
+    """Replace each number n by `by[n]`, in place."""
     for index in range(len(numbers)):
         numbers[index] = by[numbers[index]]

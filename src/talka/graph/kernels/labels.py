@@ -1,11 +1,11 @@
-"""The most frequent label around a vertex: one superstep of label propagation by LDBC's rule.
+"""The most frequent label among neighbours: one superstep of label propagation by LDBC's rule.
 
-Every edge gives one vote in each of its directions that is walked; ties go to the smallest label,
-and a vertex without votes keeps its own. Votes are counted in a table with a place for each label
-that is cleared entry by entry: linear in the edges, however long a row is.
+Every edge gives one vote in each direction that is read; ties go to the smallest label, and a
+vertex without votes keeps its label. Votes are counted in a table with an entry per label, and only
+the entries that were used are cleared: linear in the edges, however long a row is.
 
-Labels are below a bound that the caller knows. LDBC breaks ties by original ids, so labels there
-are ranks of these ids, not numbers of vertices.
+Labels are below `num_labels`. LDBC breaks ties by original ids, so labels are the ranks of these
+ids, not numbers of vertices.
 """
 
 from typing import Any
@@ -22,10 +22,10 @@ Labels = NDArray[np.uint32]
 
 
 def most_frequent(out: Csr, into: Csr, labels: Labels, num_labels: int, num_threads: int) -> Labels:
-    """The label that most entries of both rows of a vertex have, for each vertex.
+    """Return, for each vertex, the most frequent label in its rows of `out` and `into`.
 
-    `into is out` says that the graph is undirected: then its rows are walked once. In a directed
-    graph two vertices with edges both ways have two votes for each other.
+    For an undirected graph `into is out`, and rows are read once. In a directed graph two vertices
+    with edges in both directions have two votes for each other.
     """
     if into is out:
         into = Csr(np.zeros_like(out.offsets), np.empty(0, np.uint32), None)
@@ -49,25 +49,27 @@ def _most_frequent(
     num_labels: Any,
     chosen: Any,
 ) -> None:
+    # Each thread has a table of votes. A vertex reads its neighbours twice: to count, keeping the
+    # best label on the way, and to set the counts back to 0.
     table = np.zeros(num_labels, np.uint32)
     for row in range(start, stop):
         best, most = labels[row], np.uint32(0)
-        sources = out_columns[out_offsets[row] : out_offsets[row + 1]]
-        targets = into_columns[into_offsets[row] : into_offsets[row + 1]]
-        for column in sources:
-            best, most = _vote(table, labels[column], best, most)
+        targets = out_columns[out_offsets[row] : out_offsets[row + 1]]
+        sources = into_columns[into_offsets[row] : into_offsets[row + 1]]
         for column in targets:
             best, most = _vote(table, labels[column], best, most)
         for column in sources:
+            best, most = _vote(table, labels[column], best, most)
+        for column in targets:
             table[labels[column]] = 0
-        for column in targets:
+        for column in sources:
             table[labels[column]] = 0
         chosen[row] = best
 
 
 @compiled
 def _vote(table: Any, label: Any, best: Any, most: Any) -> Any:
-    """Add a vote; the best label so far and its votes. Counts only grow, so no second look."""
+    """Count a vote, and return the best label so far and its votes. Counts never decrease."""
     count = np.uint32(table[label] + np.uint32(1))
     table[label] = count
     if count > most or (count == most and label < best):

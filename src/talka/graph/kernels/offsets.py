@@ -1,4 +1,4 @@
-"""From entries in each row to where each row begins."""
+"""Offsets of rows from the number of entries in each row."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def row_offsets(counts: NDArray[Any]) -> NDArray[Any]:
-    """Running sums from 0 on; uint32 wherever the total fits.
+    """Return running sums from 0 on, as uint32 if the total fits, otherwise as uint64.
 
     >>> row_offsets(np.array([2, 0, 3]))
     array([0, 2, 2, 5], dtype=uint32)

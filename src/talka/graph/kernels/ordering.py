@@ -1,4 +1,4 @@
-"""Where numbers belong: order by small ones, by counting them; places in what is in order."""
+"""Order by small integer keys (counting sort), and look-up of numbers in ascending arrays."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from talka.compiled import compiled
 
 
 def order_by(keys: NDArray[Any], num_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each key begins, and which entries come in turn.
+    """Return the offset of each key in the sorted order, and the order: indices of entries.
 
-    Much faster than a sort. With the second, `take` what is to be in order: `records[order]` is slow
-    for records of several fields.
+    A stable counting sort, much faster than a comparison sort. Apply the order with
+    `records.take(order)`; `records[order]` is slow for records of several fields.
 
     >>> order_by(np.array([2, 0, 2]), 3)
     (array([0, 1, 1, 3]), array([1, 0, 2]))
@@ -25,7 +25,7 @@ def order_by(keys: NDArray[Any], num_keys: int) -> tuple[NDArray[np.int64], NDAr
 
 
 def places_in(ascending: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """The place of each number, all of which have one.
+    """Return the place of each number in `ascending`, which must contain all of them.
 
     >>> places_in(np.array([4, 5, 6], np.uint32), np.array([6, 4], np.uint32))
     array([2, 0])
@@ -38,7 +38,7 @@ def places_in(ascending: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> NDA
 def present(
     ascending: NDArray[np.uint32], numbers: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Places of those numbers that have one, and which these are.
+    """Return the places of the numbers that `ascending` contains, and a mask of these numbers.
 
     >>> present(np.array([4, 5, 9], np.uint32), np.array([9, 6, 5], np.uint32))
     (array([2, 1]), array([ True, False,  True]))

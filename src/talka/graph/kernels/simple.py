@@ -1,7 +1,7 @@
-"""A graph read as undirected and simple: who is next to whom, once, and nobody next to itself.
+"""Neighbours in the undirected simple graph: without directions, parallel edges and loops.
 
-Triangles, clustering and cores are defined on this reading. Rows of both directions are ascending,
-so one merge of the two gives each neighbour once.
+Triangles, clustering and cores are defined on this graph. Rows of both directions are ascending, so
+one merge of the two gives each neighbour once.
 """
 
 from typing import Any, NamedTuple
@@ -14,39 +14,39 @@ from talka.graph.csr import Csr
 from talka.graph.kernels.offsets import row_offsets
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 
-ALL, FORWARD, BACKWARD = 0, 1, 2  # which neighbours of a vertex a list has
+ALL, FORWARD, BACKWARD = 0, 1, 2  # which neighbours to list
 
 
 class Neighbours(NamedTuple):
-    """Row v has neighbours of v, ascending."""
+    """Lists of neighbours: row v has neighbours of v, ascending."""
 
     offsets: NDArray[Any]
     members: NDArray[np.uint32]
     ways: NDArray[np.uint8]
-    """In how many directions each edge runs: 1 or 2. Always 1 where the graph is undirected."""
+    """Number of directions of each edge: 1 or 2; always 1 in an undirected graph."""
 
     def lengths(self) -> NDArray[np.int64]:
-        """Neighbours in each row."""
+        """Return the number of neighbours in each row."""
         ends = self.offsets.astype(np.int64)
         return ends[1:] - ends[:-1]
 
 
 def neighbours(out: Csr, into: Csr, num_threads: int) -> Neighbours:
-    """All neighbours of each vertex. `into is out` says that the graph is undirected."""
+    """Return all neighbours of each vertex. For an undirected graph `into is out`."""
     return _merged(out, into, num_threads, ALL)
 
 
 def forward_neighbours(out: Csr, into: Csr, num_threads: int) -> Neighbours:
-    """Of each vertex only the neighbours of smaller number, so that each edge is there once.
+    """Return only the neighbours of smaller number, so that each edge is listed once.
 
-    Numbers descend by degree: a hub has many neighbours, but few that are greater hubs, and the
-    longest of these lists has order of the square root of the edges.
+    Small numbers have the greatest degrees: a hub has many neighbours, but few that are greater
+    hubs, so the longest list has a length of the order of the square root of the number of edges.
     """
     return _merged(out, into, num_threads, FORWARD)
 
 
 def backward_neighbours(out: Csr, into: Csr, num_threads: int) -> Neighbours:
-    """Of each vertex only the neighbours of greater number: who has it in a forward list."""
+    """Return only the neighbours of greater number: those whose forward lists have the vertex."""
     return _merged(out, into, num_threads, BACKWARD)
 
 
@@ -116,12 +116,12 @@ def _fill_merged(
                 at = np.uint64(at + np.uint64(1))
 
 
-_NONE = np.uint32(2**32 - 1)  # no vertex has this number: there are fewer than 2^32 of them
+_NONE = np.uint32(2**32 - 1)  # not the number of a vertex: there are fewer than 2^32
 
 
 @compiled
 def _next_merged(left: Any, right: Any, i: Any, j: Any) -> Any:
-    """The smallest entry at or behind i and j, where they go on behind all its copies, its ways."""
+    """Return the next member, the positions behind all of its copies, and its number of ways."""
     one = np.uint32(1)
     a = left[i] if i < len(left) else _NONE
     b = right[j] if j < len(right) else _NONE

@@ -1,14 +1,15 @@
-"""Triangles, and how tightly the neighbours of a vertex are knit.
+"""Triangle counts and local clustering coefficients.
 
-A triangle w < u < v is found once, at u: mark the forward list of u; every v that has u in its own
-forward list walks that list up to u and looks which w are marked. Numbers descend by degree, so
-forward lists are short, and the marks, a byte for each number below u, are in the cache where there
-is most to do: at hubs. The work is half the sum of squared lengths of forward lists, order
-edges^1.5 at most. (The forward algorithm of Schank and Wagner, "Finding, counting and listing all
-triangles in large graphs", 2005, with marks instead of merges.)
+A triangle w < u < v is found once, at u: mark the members of u's forward list; then, for every v
+that has u in its forward list, read that list up to u and count the members w that are marked.
+Small numbers have the greatest degrees, so forward lists are short, and the marks, a byte for each
+number below u, are in the cache where most of the work is: at hubs. The work is half the sum of
+squared lengths of forward lists, at most of order edges^1.5. (The forward algorithm of Schank and
+Wagner, "Finding, counting and listing all triangles in large graphs", 2005, with marks instead of
+merges.)
 
-Across partitions: whoever owns v sends its forward list once to each partition that owns some u in
-it, and that partition calls `count_closing`; what it finds for vertices of others travels back.
+With several partitions, the owner of v sends its forward list once to each partition that owns a
+member u. That partition calls `count_closing` and sends counts back to the owners of vertices.
 """
 
 from typing import Any
@@ -25,30 +26,30 @@ from talka.graph.kernels.threads import balanced_cuts, over_ranges
 
 
 def triangles(out: Csr, into: Csr, num_threads: int) -> NDArray[np.int64]:
-    """How many triangles each vertex is part of; three times the triangles in all.
+    """Return the number of triangles at each vertex; the sum is three times their number.
 
-    Directions, copies of an edge and self-loops do not count. `into is out` says that the graph is
-    undirected. Fast only if numbers descend by degree; right in any order.
+    Directions, parallel edges and loops do not count. For an undirected graph `into is out`. The
+    result is right for any order of vertices, but fast only if degrees descend.
     """
     lists = forward_neighbours(out, into, num_threads)
     lists.ways.fill(1)
-    return _closed(lists, backward_neighbours(out, into, num_threads), num_threads)
+    return _close_all(lists, backward_neighbours(out, into, num_threads), num_threads)
 
 
 def clustering(out: Csr, into: Csr, num_threads: int) -> NDArray[np.float64]:
-    """Which share of the edges that could run between the neighbours of a vertex is there.
+    """Return the fraction of possible edges between the neighbours of a vertex that exist.
 
-    LDBC's local clustering coefficient: neighbours are those of either direction, an edge between
-    two of them counts once for each direction it has. 0 where there are fewer than two neighbours.
+    LDBC's local clustering coefficient: in- and out-neighbours both count, and an edge between two
+    of them counts once for each direction it has. 0 for a vertex with fewer than two neighbours.
     """
     lists = forward_neighbours(out, into, num_threads)
     backward = backward_neighbours(out, into, num_threads)
     if into is out:
         lists.ways.fill(2)
-    found = _closed(lists, backward, num_threads)
+    num_edges = _close_all(lists, backward, num_threads)
     degrees = lists.lengths() + backward.lengths()
     possible = degrees.astype(np.float64) * (degrees - 1)
-    return np.divide(found, possible, out=np.zeros(out.num_rows), where=degrees > 1)
+    return np.divide(num_edges, possible, out=np.zeros(out.num_rows), where=degrees > 1)
 
 
 def count_closing(
@@ -58,11 +59,11 @@ def count_closing(
     asked: Neighbours,
     num_vertices: int,
 ) -> NDArray[np.int64]:
-    """Triangles of the asked forward lists whose middle vertex is among `own`; sums by number.
+    """Count triangles of the asked forward lists whose middle vertex is in `own`; sums by number.
 
-    `lists` are the forward lists of `own`, `asked` those of `asked_vertices`; all members are
-    numbers of the whole graph. With every list asked of every partition, the sums add up to what
-    `triangles` gives (ways of 1), or to the edges between neighbours (ways as they are).
+    `lists` are the forward lists of `own`, `asked` those of `asked_vertices`; members are numbers
+    in the whole graph. If all partitions count all lists, their sums add up to the result of
+    `triangles` (with ways of 1) or to the number of edges between neighbours (with real ways).
     """
     places, is_here = present(own, asked.members)
     rows = np.repeat(np.arange(len(asked_vertices), dtype=np.uint32), asked.lengths())[is_here]
@@ -74,18 +75,19 @@ def count_closing(
     return sums
 
 
-def _closed(lists: Neighbours, backward: Neighbours, num_threads: int) -> NDArray[np.int64]:
-    every = np.arange(len(lists.offsets) - 1, dtype=np.uint32)
+def _close_all(lists: Neighbours, backward: Neighbours, num_threads: int) -> NDArray[np.int64]:
+    vertices = np.arange(len(lists.offsets) - 1, dtype=np.uint32)
     cuts = balanced_cuts(row_offsets(_work(lists.offsets, lists.members)), num_threads)
     askers = (backward.offsets, backward.members)
-    sums = over_ranges(_close, cuts, len(every), every, *lists, every, *lists, *askers)
+    own, asked = (vertices, *lists), (vertices, *lists)
+    sums = over_ranges(_close, cuts, len(vertices), *own, *asked, *askers)
     total: NDArray[np.int64] = np.sum(sums, axis=0)
     return total
 
 
 @compiled
 def _work(offsets: Any, members: Any) -> Any:
-    """How many entries are looked at for each u."""
+    """Count the entries that are read for each u."""
     work = np.zeros(len(offsets) - 1, np.int64)
     for row in range(len(offsets) - 1):
         first = offsets[row]
@@ -110,10 +112,14 @@ def _close(
     asker_offsets: Any,
     askers: Any,
 ) -> Any:
-    """For w < u < v, u in own[start:stop]: ways (u, w) for v, (v, w) for u, (v, u) for w.
+    """Close triangles w < u < v with u in own[start:stop], and return sums by vertex number.
 
-    `askers` has, for each place in `own`, the rows of asked lists in which that vertex is.
+    Each triangle adds the ways of (u, w) to v, of (v, w) to u, and of (v, u) to w. For each place
+    in `own`, `askers` has the rows of asked lists that contain that vertex.
     """
+    # `marks[w]` is the ways of (u, w), or 0 if w is not in the list of the current u. Marks are set
+    # before and cleared after each u, entry by entry, which costs no more than reading the list.
+    # `hits` collects positions of common members. Each thread has separate marks, hits and sums.
     one = np.uint64(1)
     marks = np.zeros(num_vertices, np.uint8)
     sums = np.zeros(num_vertices, np.int64)
@@ -122,25 +128,27 @@ def _close(
         u = own[place]
         for other in range(list_offsets[place], list_offsets[place + 1]):
             marks[list_members[other]] = list_ways[other]
-        found_u = np.int64(0)
+        # Lists ascend and contain u, so the loop below needs no other bound: members before u are
+        # the candidates for w, and the entry of u itself has the ways of (v, u).
+        sum_u = np.int64(0)
         for asker in range(asker_offsets[place], asker_offsets[place + 1]):
             row = askers[asker]
             entry, num_hits = np.uint64(asked_offsets[row]), np.uint64(0)
             w = asked_members[entry]
-            while w < u:  # no branch on marks: it would be missed at every other hit
+            while w < u:  # without a branch on marks, which would often be predicted wrongly
                 hits[num_hits] = entry
                 num_hits = np.uint64(num_hits + np.uint64(marks[w] != np.uint8(0)))
                 entry = np.uint64(entry + one)
                 w = asked_members[entry]
             ways_uv = np.int64(asked_ways[entry])
-            found_v = np.int64(0)
+            sum_v = np.int64(0)
             for hit in hits[:num_hits]:
                 w = asked_members[hit]
-                found_u += np.int64(asked_ways[hit])
-                found_v += np.int64(marks[w])
+                sum_u += np.int64(asked_ways[hit])
+                sum_v += np.int64(marks[w])
                 sums[w] += ways_uv
-            sums[asked_vertices[row]] += found_v
-        sums[u] += found_u
+            sums[asked_vertices[row]] += sum_v
+        sums[u] += sum_u
         for other in range(list_offsets[place], list_offsets[place + 1]):
             marks[list_members[other]] = np.uint8(0)
     return sums

@@ -1,1 +1,1 @@
-"""What a user writes, and how it becomes compiled code."""
+"""Edge programs and general programs that users write, and their compilation into kernels."""

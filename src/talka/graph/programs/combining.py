@@ -1,23 +1,30 @@
-"""Messages to one vertex become one: the same three ways everywhere, on whole arrays."""
+"""Combining messages to the same vertex by sum, minimum or maximum, on whole arrays.
 
-from typing import Any
+Compiled loops for the same operations: `kernels/gathering.py` for general programs, `template.py`
+for edge programs.
+"""
+
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError
 
+COMBINES: Final = ("sum", "min", "max", "any")
+"""Names of the operations for messages of edge programs, and for aggregates of general ones."""
+
 _REDUCERS: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
-def nothing_for(combine: str | None, kind: np.dtype[Any]) -> Any:
-    """The message that changes nothing: 0, the largest or the smallest number of its type.
+def identity_for(combine: str | None, kind: np.dtype[Any]) -> Any:
+    """Return the identity element: 0, or the largest or smallest number of the type.
 
-    >>> nothing_for("min", np.dtype(np.int8)), nothing_for("sum", np.dtype(np.float64))
+    >>> identity_for("min", np.dtype(np.int8)), identity_for("sum", np.dtype(np.float64))
     (127, 0.0)
     """
     if combine is None:
-        raise InvalidValueError("combine", None, "given where messages become one")
+        raise InvalidValueError("combine", None, "sum, min or max if messages are combined")
     if combine == "sum":
         return kind.type(0).item()
     if kind.kind == "b":
@@ -31,7 +38,10 @@ def nothing_for(combine: str | None, kind: np.dtype[Any]) -> Any:
 def combine_by_number(
     combine: str, numbers: NDArray[np.uint32], messages: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """One message for each number, numbers ascending; messages are taken in the order given."""
+    """Return ascending vertex numbers and one combined message for each.
+
+    Messages to the same number are combined in the order of the arrays.
+    """
     if len(numbers) == 0:
         return numbers, messages
     order = np.argsort(numbers, kind="stable")
@@ -43,5 +53,5 @@ def combine_by_number(
 def combine_at(
     combine: str, combined: NDArray[Any], places: NDArray[Any], messages: NDArray[Any]
 ) -> None:
-    """Into `combined`, at places that are all different."""
+    """Combine messages into `combined`, in place; all `places` must be different."""
     combined[places] = _REDUCERS[combine](combined[places], messages)

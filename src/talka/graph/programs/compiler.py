@@ -1,7 +1,7 @@
-"""Kernels of a program, from text to a loaded module.
+"""Compilation of an edge program: from the text of its kernels to a loaded module.
 
-The text goes into a file that is named by its hash, in a folder that numba's own cache lies beside:
-the next process that needs the same program loads machine code within milliseconds.
+The text is written to a file named by its hash, and numba keeps its cache beside that file: the
+next process that needs the same program loads machine code within milliseconds.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.functions import Function
 from talka.graph.programs.template import module_text
 
-_lock = threading.Lock()  # two threads that load one program compile it once
+_lock = threading.Lock()  # so that two threads that load the same program compile it once
 
 
 def kernel_text(program: EdgeProgram, *, offset_type: str = "uint32", compiled: bool = True) -> str:
-    """All that a worker needs to run the program's functions: plain text.
+    """Return the text of the program's kernels, which is all that a worker needs to run them.
 
-    With `compiled` it is compiled here and now, so that a function which cannot be is an error of
-    the caller's, with its line, and no worker's.
+    With `compiled` the kernels are also compiled now, so that a function that numba cannot compile
+    raises `ProgramError` with its line here, and not in a worker.
     """
     text = module_text(program, offset_type=offset_type, compiled=compiled)
     if compiled:
@@ -46,7 +46,7 @@ def kernel_text(program: EdgeProgram, *, offset_type: str = "uint32", compiled: 
 
 
 def kernels(text: str) -> Any:
-    """The module of a text that `kernel_text` made."""
+    """Return the loaded module for a text from `kernel_text`."""
     with _lock:
         return _load(text)
 
@@ -57,13 +57,13 @@ def _load(text: str) -> ModuleType:
     path = kernel_cache.folder() / f"edge_program_{name}.py"
     try:
         return _load_file(path, text)
-    except FileNotFoundError:  # another process took it for unused at this very moment
+    except FileNotFoundError:  # another process has just removed it as unused
         return _load_file(path, text)
 
 
 def _load_file(path: Path, text: str) -> ModuleType:
     kernel_cache.mark_used(path)
-    if not _holds(path, text):
+    if not _has_text(path, text):
         write_whole(path, text)
         kernel_cache.remove_unused(path.parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -75,7 +75,7 @@ def _load_file(path: Path, text: str) -> ModuleType:
     return module
 
 
-def _holds(path: Path, text: str) -> bool:
+def _has_text(path: Path, text: str) -> bool:
     try:
         return path.read_text(encoding="utf-8") == text
     except OSError:
@@ -83,13 +83,13 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _as_program_error(program: EdgeProgram, error: NumbaError) -> ProgramError:
-    """Compile function by function, as the user wrote them, to find the one and its line."""
+    """Compile each function as the user wrote it, to find the one that fails and its line."""
     for function in program.functions:
         original = _original(program, function.name)
         try:
             numba.njit(original).compile(tuple(_types(program, function)))
-        except NumbaError as own:
-            return ProgramError(function.name, _where(own, function), _reason(own))
+        except NumbaError as cause:
+            return ProgramError(function.name, _where(cause, function), _reason(cause))
     return ProgramError("functions together", "", _reason(error))
 
 
@@ -104,20 +104,20 @@ def _types(program: EdgeProgram, function: Function) -> Iterator[Any]:
     if function.name == "combine":
         yield from (message, message)
         return
-    known = {
+    kinds = {
         "value": value, "old": value, "combined": message, "weight": numba.float64,
         "vertex": numba.int64, "out_degree": numba.int64, "in_degree": numba.int64,
         "num_vertices": numba.int64, "superstep": numba.int64,
-        **{name: _of_scalar(given) for name, given in program.parameters.items()},
+        **{name: _of_scalar(scalar) for name, scalar in program.parameters.items()},
         **{name: _seen_as(np.asarray(array).dtype) for name, array in program.attributes.items()},
         **dict.fromkeys(program.aggregates, numba.float64),
     }  # fmt: skip
     for name in function.parameters:
-        yield known[name]
+        yield kinds[name]
 
 
 def _seen_as(kind: Any) -> Any:
-    """The type as functions see it: `_signed` in `template.py` says why."""
+    """Return the numba type that functions receive; see `_signed` in `template.py`."""
     dtype = np.dtype(kind)
     is_signed = dtype.kind == "u" and dtype.itemsize < 8
     return numba.int64 if is_signed else numba.from_dtype(dtype)
@@ -128,7 +128,7 @@ def _of_scalar(value: float) -> Any:
 
 
 def _where(error: NumbaError, function: Function) -> str:
-    """The last place in the user's file that numba speaks of."""
+    """Return file and line: the last line of the user's file that numba's message mentions."""
     file = function.where.rpartition(":")[0]
     lines = re.findall(rf'File "{re.escape(os.path.basename(file))}", line (\d+)', str(error))
     lines = lines or re.findall(rf'{re.escape(os.path.basename(file))}", line (\d+)', str(error))
@@ -136,10 +136,10 @@ def _where(error: NumbaError, function: Function) -> str:
 
 
 def _reason(error: NumbaError) -> str:
-    """What numba says in its first lines that are no headings."""
+    """Return the first two lines of numba's message, without headings and source lines."""
     text = re.sub(r"\x1b\[\d*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
-    said = [
+    explanation = [
         line for line in lines if line and not line.startswith(("Failed in", "File", "def ", "^"))
     ]
-    return f"numba cannot compile it: {' '.join(said[:2])}".rstrip(".:")
+    return f"numba cannot compile it: {' '.join(explanation[:2])}".rstrip(".:")

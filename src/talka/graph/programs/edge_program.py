@@ -1,19 +1,20 @@
-"""Edge programs: what travels along an edge, how it is combined, what a vertex makes of it.
+"""Edge programs: messages along edges, a function that combines them, and an update per vertex.
 
-Functions are plain scalar Python. Each names what it wants among:
+The functions of a program are plain scalar Python. Each one receives what it names as a parameter:
 
-    value, old          the value of this vertex; before the update
-    vertex              its number, 0 to num_vertices - 1
+    value, old          the value of the vertex; its value before the update
+    vertex              the number of the vertex, 0 to num_vertices - 1
     out_degree, in_degree
-    weight              of the edge (`message` alone)
-    combined            all messages (`update` alone)
+    weight              the weight of the edge (`message` only)
+    combined            all messages to the vertex, combined (`update` only)
     num_vertices
-    superstep           the same number in `message`, in the `update` that receives the messages and
-                        in `active` after it, from 0 on; in an aggregate, that of the `update` that
-                        will see it
+    superstep           from 0 on, the same number in `message`, in the `update` that receives the
+                        messages and in the `active` after it; in an aggregate, the superstep of the
+                        `update` that will read it
     any name in `parameters`, `attributes` or `aggregates`
 
-All of them are compiled into kernels (`compiler.py`), so a program is as fast as a loop by hand.
+All functions are compiled into kernels (`compiler.py`), so a program runs as fast as a loop written
+by hand.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +25,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from talka.errors import InvalidValueError, ProgramError
+from talka.graph.programs.combining import COMBINES
 from talka.graph.programs.functions import Function, function_text
+from talka.renaming import renamed_fields
 
 Combine = Literal["sum", "min", "max", "any"]
-COMBINES: Final = ("sum", "min", "max", "any")
 
 _VERTEX: Final = {"value", "vertex", "out_degree", "in_degree", "num_vertices", "superstep"}
-_WANTS: Final = {
+_PARAMETERS: Final = {
     "initial": _VERTEX - {"value", "superstep"},
     "starts": _VERTEX - {"superstep"},
     "message": _VERTEX | {"weight"},
@@ -42,52 +44,57 @@ _WANTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A number about all vertices: `function` of each, combined; `update` may ask for it by name.
+    """A number computed from all vertices: the combined results of `function`, called per vertex.
 
-    What `update` sees in superstep s was made of the values after superstep s - 1.
+    `update` may take it as a parameter by name: in superstep s it sees the aggregate of the values
+    after superstep s - 1.
     """
 
     function: Callable[..., Any]
     combine: Literal["sum", "min", "max"] = "sum"
 
 
+@renamed_fields(nothing="identity", asynchronous_ok="order_independent")
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeProgram:
-    """A vertex program in which messages go along edges and are combined on their way.
+    """A program whose messages travel along edges and are combined on the way.
 
     Parameters
     ----------
     message
-        What a vertex says along each of its out-edges: `message(value, weight)`.
+        `message(value, weight)`: the message that a vertex sends along each of its out-edges.
     combine
-        How messages to one vertex become one: "sum", "min", "max", "any" (take one of them: they
-        are all the same), or a function `combine(a, b)` that is associative and commutative.
+        How messages to the same vertex are combined: "sum", "min", "max", "any" (keep one of them;
+        right if all are equal), or an associative and commutative function `combine(a, b)`.
     update
-        The new value: `update(value, combined)`.
+        `update(value, combined)`: the new value.
     initial
         The value before superstep 0.
     active
-        `active(old, value)`: does the vertex speak in the next superstep? Without it all speak
-        always, and every vertex is updated in every superstep. With it only vertices that got a
-        message are updated, and the program ends when nobody speaks.
+        `active(old, value)`: whether the vertex sends in the next superstep. With `active`, only
+        vertices that received a message are updated, and the program ends when no vertex sends.
+        Without it, all vertices send and are updated in every superstep.
     starts
-        `starts(value)`: does the vertex speak in superstep 0? All do unless given.
+        `starts(value)`: whether the vertex sends in superstep 0. By default all vertices do.
     settled
-        `settled(value)`: the value is final, messages to it may be dropped.
-    nothing
-        What `combined` is without a message: needed for a function, else known. A combined message
-        equal to it is no message.
+        `settled(value)`: whether the value is final. Messages to such a vertex may be dropped.
+    identity
+        The identity element of `combine`, and the value of `combined` if there are no messages.
+        Required if `combine` is a function, otherwise derived from it. A combined message equal to
+        it counts as no message.
     parameters
-        Numbers that functions may ask for by name.
+        Numbers that functions may take by name.
     attributes
-        Arrays with an entry for each vertex number, likewise.
+        Arrays with one entry per vertex number; functions may take the entry of a vertex by name.
     aggregates
-        Numbers about all vertices, likewise.
+        Numbers computed from all vertices; `update` may take them by name.
     until
-        `until(aggregates)` after each superstep: true ends the program.
-    asynchronous_ok
-        A partition may go on with its own vertices before it hears from the others: right for
-        programs whose end does not depend on the order of messages, such as a minimum.
+        `until(aggregates)`: called after each superstep; true ends the program.
+    order_independent
+        Whether the result is the same in whatever order messages arrive, as for a minimum. A
+        partition may then run several local rounds before it exchanges messages with others.
+    num_supersteps
+        Number of supersteps after which the program ends. Required without `active` and `until`.
 
     >>> EdgeProgram(
     ...     initial=lambda vertex, source: 0 if vertex == source else 2**31 - 1,
@@ -111,46 +118,48 @@ class EdgeProgram:
     settled: Callable[..., Any] | None = None
     value_type: DTypeLike = np.float64
     message_type: DTypeLike | None = None
-    nothing: float | None = None
+    identity: float | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
     until: Callable[[Mapping[str, float]], bool] | None = None
-    asynchronous_ok: bool = False
+    order_independent: bool = False
     num_supersteps: int | None = None
-    """Ends after so many supersteps; needed where nothing else ends it."""
     functions: tuple[Function, ...] = field(init=False, repr=False)
-    """All functions that are compiled, as text."""
+    """Source text of all functions to compile."""
 
     def __post_init__(self) -> None:
         for name in ("value_type", "message_type"):
-            given = getattr(self, name)
-            kind = np.dtype(self.value_type if given is None else given)
+            requested = getattr(self, name)
+            kind = np.dtype(self.value_type if requested is None else requested)
             if kind.kind not in "biuf" or kind.itemsize > 8:
-                raise InvalidValueError(name, given, "a numpy type of numbers of at most 8 bytes")
+                raise InvalidValueError(name, requested, "a numpy number type of at most 8 bytes")
             object.__setattr__(self, name, kind)
         if not callable(self.combine) and self.combine not in COMBINES:
             allowed = f"one of {', '.join(COMBINES)}, or a function of two messages"
             raise InvalidValueError("combine", self.combine, allowed)
-        if callable(self.combine) and self.nothing is None:
-            allowed = "given where `combine` is a function: the message that changes nothing"
-            raise InvalidValueError("nothing", None, allowed)
+        if callable(self.combine) and self.identity is None:
+            allowed = (
+                "a number if `combine` is a function: the message that leaves every other message"
+                " unchanged when they are combined"
+            )
+            raise InvalidValueError("identity", None, allowed)
         if self.num_supersteps is not None and self.num_supersteps < 0:
             raise InvalidValueError("num_supersteps", self.num_supersteps, "0 or more")
         if not (self.active or self.until or self.num_supersteps is not None):
-            allowed = "given, or `active`, or `until`: else the program never ends"
+            allowed = "set if neither `active` nor `until` is: otherwise the program never ends"
             raise InvalidValueError("num_supersteps", None, allowed)
         object.__setattr__(self, "functions", tuple(self._functions()))
         self._check_names()
 
     @property
     def is_weighted(self) -> bool:
-        """Whether messages depend on weights."""
+        """True if messages depend on the weights of edges."""
         [message] = [function for function in self.functions if function.name == "message"]
         return "weight" in message.parameters
 
     def _functions(self) -> Iterator[Function]:
-        for name in _WANTS:
+        for name in _PARAMETERS:
             if (function := getattr(self, name)) is not None:
                 yield function_text(function, name)
         if callable(self.combine):
@@ -159,21 +168,33 @@ class EdgeProgram:
             yield function_text(aggregate.function, f"aggregate_{name}")
 
     def _check_names(self) -> None:
-        own = [*self.parameters, *self.attributes, *self.aggregates]
-        taken = _VERTEX | {"old", "weight", "combined"}
-        for name in own:
-            if name in taken or own.count(name) > 1 or not name.isidentifier():
-                raise InvalidValueError("a name of the program", name, "one that is not taken")
+        """Raise an error if a name is defined twice, or a function takes an unknown parameter."""
+        defined = [*self.parameters, *self.attributes, *self.aggregates]
+        reserved = _VERTEX | {"old", "weight", "combined"}
+        for name in defined:
+            if name in reserved or defined.count(name) > 1 or not name.isidentifier():
+                allowed = f"an identifier, used once, other than {', '.join(sorted(reserved))}"
+                raise InvalidValueError(
+                    "a name in parameters, attributes or aggregates", name, allowed
+                )
         for function in self.functions:
             if function.name == "combine":
                 if len(function.parameters) != 2:
-                    raise ProgramError("combine", function.where, "it must take two messages")
+                    problem = (
+                        "it must take two parameters, the messages to combine, but takes"
+                        f" {len(function.parameters)}"
+                    )
+                    raise ProgramError("combine", function.where, problem)
                 continue
-            allowed = _WANTS.get(function.name, _VERTEX | {"old"}) | set(self.parameters)
-            allowed = allowed | set(self.attributes)
+            allowed_names = _PARAMETERS.get(function.name, _VERTEX | {"old"}).union(
+                self.parameters, self.attributes
+            )
             if function.name == "update":
-                allowed = allowed | set(self.aggregates)
-            for wanted in function.parameters:
-                if wanted not in allowed:
-                    problem = f"it asks for {wanted!r}; known are {', '.join(sorted(allowed))}"
+                allowed_names = allowed_names.union(self.aggregates)
+            for name in function.parameters:
+                if name not in allowed_names:
+                    problem = (
+                        f"it cannot take a parameter {name!r}; it may take"
+                        f" {', '.join(sorted(allowed_names))}"
+                    )
                     raise ProgramError(function.name, function.where, problem)

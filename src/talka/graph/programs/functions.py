@@ -1,7 +1,8 @@
-"""A user's plain function as source text that stands on its own.
+"""Conversion of a user's plain function to self-contained source text.
 
-Kernels are generated as files, because only functions in files are kept on disk by numba. So what
-a function refers to goes with it: numbers as literals, modules as imports, helpers as functions.
+Kernels are generated as files, because numba caches only functions that are in files. Everything a
+function refers to becomes part of its text: numbers as literals, modules as imports, helpers as
+functions.
 """
 
 import ast
@@ -23,42 +24,42 @@ _IMPORTED = {getattr(math, name): f"math.{name}" for name in dir(math) if name[0
 _CONSTANTS = (bool, int, float, types.ModuleType, types.BuiltinFunctionType)
 _MAX_TEXTS = 1_000
 _texts: dict[Hashable, "Function"] = {}
-"""Texts of functions that were asked for before: algorithms make their programs in every call."""
+"""Cache of texts by `_key`: algorithms construct their programs anew in every call."""
 
 _RANDOM_MODULES = ("random", "secrets")
 _NO_RANDOMNESS = (
-    "it draws random numbers with {}, so a superstep that is run again after a loss would give other"
-    " values; compute them from `vertex`, `superstep` and a seed among the parameters, as"
-    " docs/graphs.md shows"
+    "it draws random numbers with {}, so a superstep that is repeated after a lost worker would"
+    " compute other values; derive them from `vertex`, `superstep` and a seed in `parameters`, as"
+    " shown in docs/graphs.md"
 )
 
 
 class Function(NamedTuple):
-    """One function of a program: what it asks for by name, and its text."""
+    """One function of a program: the names of its parameters, and its text."""
 
     name: str
     parameters: tuple[str, ...]
     text: str
-    """Definitions of everything it needs, itself last, as `name`."""
+    """Definitions of everything the function needs; the function itself is last, called `name`."""
     where: str
     """File and line, for errors."""
 
 
 def function_text(function: Callable[..., Any], name: str) -> Function:
-    """The function as text under another name.
+    """Return the function as text, renamed to `name`.
 
     >>> def shorter(value, weight):
     ...     return value + weight
     >>> function_text(shorter, "message").parameters
     ('value', 'weight')
     """
-    function = getattr(function, "py_func", function)  # compiled by numba already: as it was
+    function = getattr(function, "py_func", function)  # if numba compiled it already
     if not isinstance(function, types.FunctionType):
-        raise ProgramError(name, "", f"{function!r} is no plain Python function")
+        raise ProgramError(name, "", f"{function!r} is not a plain Python function")
     key = _key(function, name)
     if key in _texts:
         return _texts[key]
-    made = Function(
+    converted = Function(
         name,
         tuple(inspect.signature(function).parameters),
         "\n".join(_definitions(function, name, ())),
@@ -67,80 +68,82 @@ def function_text(function: Callable[..., Any], name: str) -> Function:
     if key is not None:
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
-        _texts[key] = made
-    return made
+        _texts[key] = converted
+    return converted
 
 
 def _key(
     function: types.FunctionType, name: str, above: tuple[types.FunctionType, ...] = ()
 ) -> Hashable | None:
-    """Return what its text depends on, helpers included; None if something else is among it."""
+    """Return all that the text depends on; None if that is more than constants and functions."""
     bound = inspect.getclosurevars(function)
     values: list[Hashable] = []
-    for known, value in {**bound.globals, **bound.nonlocals}.items():
+    for used_name, value in {**bound.globals, **bound.nonlocals}.items():
         inner = getattr(value, "py_func", value)
         if isinstance(inner, types.FunctionType) and inner not in above:
-            helper = _key(inner, known, (*above, function))
+            helper = _key(inner, used_name, (*above, function))
             if helper is None:
                 return None
             values.append(helper)
         elif isinstance(value, _CONSTANTS):
-            # Equal numbers can have other texts: 1, 1.0 and True, or 0.0 and -0.0.
-            values.append((known, value, repr(value)))
+            # Numbers that compare equal can have different texts: 1, 1.0 and True, or 0.0 and -0.0.
+            values.append((used_name, value, repr(value)))
         else:
             return None
     return (name, where_is(function), function.__code__, *values, *sorted(bound.unbound))
 
 
 def where_is(function: types.FunctionType) -> str:
+    """Return the file and the first line of a function."""
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
 
 def _definitions(
     function: types.FunctionType, name: str, above: tuple[types.FunctionType, ...]
 ) -> list[str]:
+    """Return the texts of all that the function needs, then its own; `above` are its callers."""
     if function in above:
-        raise ProgramError(name, where_is(function), "it calls itself")
+        raise ProgramError(name, where_is(function), "it calls itself; recursion is not supported")
     tree = _tree_of(function, name)
     bound = inspect.getclosurevars(function)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     known_values = {**bound.globals, **bound.nonlocals}
-    drawn_with = _randomness(tree, {key: known_values[key] for key in used & known_values.keys()})
-    if drawn_with is not None:
-        part = name.partition("__")[0]  # of a helper: the function of the program that calls it
-        raise ProgramError(part, where_is(function), _NO_RANDOMNESS.format(drawn_with))
+    generator = _randomness(tree, {key: known_values[key] for key in used & known_values.keys()})
+    if generator is not None:
+        caller = name.partition("__")[0]  # a helper is named after the function that calls it
+        raise ProgramError(caller, where_is(function), _NO_RANDOMNESS.format(generator))
     if unknown := sorted(used & bound.unbound):
-        raise ProgramError(name, where_is(function), f"{unknown[0]} is not defined")
-    before: list[str] = []
+        raise ProgramError(name, where_is(function), f"the name {unknown[0]!r} is not defined")
+    needed: list[str] = []
     renamed: dict[str, str] = {}
-    for known, value in known_values.items():
+    for used_name, value in known_values.items():
         if isinstance(value, types.ModuleType) and value in _MODULES:
-            renamed[known] = _MODULES[value]
+            renamed[used_name] = _MODULES[value]
             continue
         inner = getattr(value, "py_func", value)
-        renamed[known] = f"{name}__{known}"
+        renamed[used_name] = f"{name}__{used_name}"
         if isinstance(inner, types.FunctionType):
-            before += _definitions(inner, renamed[known], (*above, function))
+            needed += _definitions(inner, renamed[used_name], (*above, function))
         elif isinstance(inner, types.BuiltinFunctionType) and inner in _IMPORTED:
-            before.append(f"{renamed[known]} = {_IMPORTED[inner]}")
+            needed.append(f"{renamed[used_name]} = {_IMPORTED[inner]}")
         else:
-            before.append(f"{renamed[known]} = {_literal(value, known, function, name)}")
+            needed.append(f"{renamed[used_name]} = {_literal(value, used_name, function, name)}")
     _Rename(renamed).visit(tree)
     tree.name = name
-    return [*before, f"@inlined\n{ast.unparse(tree)}"]
+    return [*needed, f"@inlined\n{ast.unparse(tree)}"]
 
 
 def _randomness(tree: ast.AST, known: Mapping[str, Any]) -> str | None:
-    """What the function draws random numbers with, as it is written there."""
+    """Return the expression that draws random numbers; None if the function draws none."""
     for name, value in known.items():
         if _is_random(value):
             return name
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in _RANDOM_MODULES:
-            written = ast.unparse(node)
-            owner = known.get(written.partition(".")[0])
+            expression = ast.unparse(node)
+            owner = known.get(expression.partition(".")[0])
             if owner is None or isinstance(owner, types.ModuleType):
-                return written
+                return expression
         elif isinstance(node, ast.Import | ast.ImportFrom):
             imported = [*(alias.name for alias in node.names), getattr(node, "module", "") or ""]
             if any(part in _RANDOM_MODULES for path in imported for part in path.split(".")):
@@ -149,7 +152,7 @@ def _randomness(tree: ast.AST, known: Mapping[str, Any]) -> str | None:
 
 
 def _is_random(value: Any) -> bool:
-    """Whether it is one of those modules, a function or a generator from one, or a method of it."""
+    """Return True for a random module, its functions and generators, and their methods."""
     if isinstance(value, types.ModuleType):
         return value.__name__.rpartition(".")[2] in _RANDOM_MODULES
     for source in (value, getattr(value, "__self__", None), type(value)):
@@ -159,7 +162,7 @@ def _is_random(value: Any) -> bool:
     return False
 
 
-def _literal(value: Any, known: str, function: types.FunctionType, name: str) -> str:
+def _literal(value: Any, used_name: str, function: types.FunctionType, name: str) -> str:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool | int):
@@ -167,47 +170,47 @@ def _literal(value: Any, known: str, function: types.FunctionType, name: str) ->
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
     problem = (
-        f"it refers to {known}, {type(value).__name__}; allowed are numbers, math, numpy and other"
-        " plain functions"
+        f"it uses `{used_name}`, which is of type {type(value).__name__}; functions may use"
+        " numbers, math, numpy and other plain functions"
     )
     raise ProgramError(name, where_is(function), problem)
 
 
 def _tree_of(function: types.FunctionType, name: str) -> ast.FunctionDef:
-    """The definition without decorators and annotations; a lambda as a definition."""
+    """Return the definition without decorators and annotations; a lambda as a definition."""
     try:
         lines, _ = inspect.findsource(function)
-        found = _found(_written("".join(lines)), function.__code__)
+        source = _find_source(_functions_in("".join(lines)), function.__code__)
     except (OSError, TypeError, SyntaxError, StopIteration) as error:
-        problem = "its source cannot be found; write it into a file"
+        problem = "its source code cannot be found; define the function in a file"
         raise ProgramError(name, where_is(function), problem) from error
-    given = copy.deepcopy(found.args)
-    if given.vararg or given.kwarg or given.defaults or given.kwonlyargs:
-        problem = "parameters must be plain names, without defaults and stars"
+    arguments = copy.deepcopy(source.args)
+    if arguments.vararg or arguments.kwarg or arguments.defaults or arguments.kwonlyargs:
+        problem = "its parameters must be plain names, without defaults and asterisks"
         raise ProgramError(name, where_is(function), problem)
-    for argument in given.args:
+    for argument in arguments.args:
         argument.annotation = None
     body: list[ast.stmt] = (
-        found.body if isinstance(found, ast.FunctionDef) else [ast.Return(found.body)]
+        source.body if isinstance(source, ast.FunctionDef) else [ast.Return(source.body)]
     )
-    tree = ast.FunctionDef(name, given, copy.deepcopy(body), [], None, None)
+    tree = ast.FunctionDef(name, arguments, copy.deepcopy(body), [], None, None)
     return ast.fix_missing_locations(tree)
 
 
 @lru_cache(maxsize=32)
-def _written(source: str) -> list[ast.FunctionDef | ast.Lambda]:
-    """Every function in a file, outer ones first."""
+def _functions_in(source: str) -> list[ast.FunctionDef | ast.Lambda]:
+    """Return all functions in the text of a file, outer ones first."""
     return [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.Lambda)]
 
 
-def _found(
-    written: list[ast.FunctionDef | ast.Lambda], code: types.CodeType
+def _find_source(
+    candidates: list[ast.FunctionDef | ast.Lambda], code: types.CodeType
 ) -> ast.FunctionDef | ast.Lambda:
-    """The one that was compiled to this code: a lambda by where its first instruction stands."""
+    """Return the function that was compiled to `code`; a lambda by its position in the file."""
     if code.co_name != "<lambda>":
         return next(
             node
-            for node in written
+            for node in candidates
             if isinstance(node, ast.FunctionDef)
             and node.name == code.co_name
             and code.co_firstlineno in [node.lineno, *(d.lineno for d in node.decorator_list)]
@@ -215,7 +218,7 @@ def _found(
     place = next((place[0], place[2]) for place in code.co_positions() if place[0] and place[2])
     around = [
         node
-        for node in written
+        for node in candidates
         if isinstance(node, ast.Lambda)
         and (node.body.lineno, node.body.col_offset) <= place
         and place <= (node.body.end_lineno or 0, node.body.end_col_offset or 0)
@@ -224,6 +227,8 @@ def _found(
 
 
 class _Rename(ast.NodeTransformer):
+    """Replacement of names in a syntax tree."""
+
     def __init__(self, renamed: dict[str, str]) -> None:
         self._renamed = renamed
 

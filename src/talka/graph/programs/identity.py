@@ -1,7 +1,8 @@
-"""What a checkpoint belongs to: a graph, the way it was cut, and a program with its code.
+"""Identity of a run, kept in its checkpoints: the graph, its partitioning, and the program.
 
-Programs of this package are known by name and parameters alone, so that a later version can resume
-them. A user's program is known by its code: an edited one must not resume from the states of another.
+General programs of this package are identified by name and parameters alone, so that a later
+version can resume them; those of users by their code, because an edited program must not resume
+from the state of another one. Edge programs are identified by the text of their kernels.
 """
 
 import functools
@@ -10,7 +11,7 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, make_dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,13 +21,15 @@ from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.edge_plan import EdgePlan
 
+_FORMER_FIELDS: Final = {"identity": "nothing", "local_rounds": "goes_on_alone"}
+"""Names that fields of `EdgePlan` had in the first version: they are part of what is hashed."""
 _FUNCTIONS: Final = ("message", "update", "initial", "active", "starts", "settled")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, types.NoneType, types.EllipsisType)
 _NOT_CODE: Final = {"__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"}
 
 
 def identity(graph: GraphData, cut: Sequence[Any], program: Iterable[Any]) -> str:
-    """Return a hash of the graph, of how it is cut, and of the parts that identify the program."""
+    """Return a hash of the graph, its partitioning, and the parts that identify the program."""
     hashed = hashlib.sha256(graph.fingerprint().encode())
     for part in (*cut, *program):
         is_array = isinstance(part, np.ndarray)
@@ -35,18 +38,27 @@ def identity(graph: GraphData, cut: Sequence[Any], program: Iterable[Any]) -> st
 
 
 def parts_of_edge_program(program: EdgeProgram, plan: EdgePlan) -> list[Any]:
+    """Return what identifies an edge program: its plan with the kernel text, and its attributes."""
     functions = [getattr(program, name) for name in _FUNCTIONS]
     if all(function is None or _package_of(function) == "talka" for function in functions):
-        # As the first version wrote it: without conversions to signed numbers.
+        # The first version did not convert numbers to signed ones in the text of kernels.
         text = re.sub(r"np\.int64\((\w+(?:\[\w+\])?)\)", r"\1", plan.text)
-        return [replace(plan, text=text), *program.attributes.values()]
-    asking = [f.name for f in program.functions if "superstep" in f.parameters]
-    # The first version gave these two another number than `message`.
-    counted = ["superstep of messages"] if {"update", "active"} & set(asking) else []
-    return [plan, *program.attributes.values(), *counted]
+        return [_as_first_written(plan, text=text), *program.attributes.values()]
+    takes_superstep = {f.name for f in program.functions if "superstep" in f.parameters}
+    # The first version passed `update` and `active` another superstep than `message`.
+    counted = ["superstep of messages"] if {"update", "active"} & takes_superstep else []
+    return [_as_first_written(plan), *program.attributes.values(), *counted]
+
+
+def _as_first_written(plan: EdgePlan, **changes: Any) -> Any:
+    """Return the plan with the `repr` of the first version, whose checkpoints have its hash."""
+    values = {field.name: getattr(plan, field.name) for field in fields(plan)} | changes
+    former = {_FORMER_FIELDS.get(name, name): value for name, value in values.items()}
+    return make_dataclass("EdgePlan", former)(**former)
 
 
 def parts_of_vertex_program(program: VertexProgram) -> list[Any]:
+    """Return what identifies a general program: name, attributes and, if it is a user's, code."""
     kind = type(program)
     named = [kind.__module__, kind.__qualname__]
     if _package_of(kind) == "talka":
@@ -56,9 +68,9 @@ def parts_of_vertex_program(program: VertexProgram) -> list[Any]:
 
 
 class Description:
-    """Texts that are equal for equal values and code, in every process.
+    """Texts that are the same for the same values and code, in every process.
 
-    Code of libraries is known by its name alone, except for the package that the program is from.
+    Code of libraries is described by its name alone, except for the program's own package.
 
     >>> Description().of({1: (2.0, np.int8(3))})
     '{1: (2.0, int8 3)}'
@@ -69,6 +81,7 @@ class Description:
         self._above: list[int] = []
 
     def of(self, value: Any) -> str:
+        """Return the text for a value."""
         if isinstance(value, _PLAIN):
             return repr(value)
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -94,8 +107,8 @@ class Description:
         return f"{_name(value)} ({', '.join(self._parts(value))})"
 
     def _parts(self, value: Any) -> Iterator[str]:
-        """What makes a function, a class or any other object what it is."""
-        value = getattr(value, "py_func", value)  # of a function that numba compiled
+        """Yield texts for all that defines a function, a class or another object."""
+        value = getattr(value, "py_func", value)  # the function that numba compiled
         if isinstance(value, types.CodeType):
             yield from (value.co_code.hex(), repr(value.co_names), repr(value.co_varnames))
             yield self.of(value.co_consts)
@@ -110,7 +123,7 @@ class Description:
             if self._is_users(value):
                 yield self.of(value.__mro__[1:])
                 members = sorted(vars(value).items())
-                yield self.of({name: each for name, each in members if name not in _NOT_CODE})
+                yield self.of({name: member for name, member in members if name not in _NOT_CODE})
         elif isinstance(value, staticmethod | classmethod | types.MethodType):
             yield self.of(value.__func__)
         elif isinstance(value, property):
@@ -122,7 +135,7 @@ class Description:
             yield self.of(getattr(value, "__dict__", {}))
 
     def _is_users(self, value: Any) -> bool:
-        """Whether its code belongs to the program: neither to this package nor to a library."""
+        """Return True if the code belongs to the program and not to this package or a library."""
         package = _package_of(value)
         if package in ("talka", "builtins"):
             return False
@@ -138,8 +151,8 @@ def _name(value: Any) -> str:
 
 
 def _names_in(code: types.CodeType) -> set[str]:
-    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    return set(code.co_names).union(*(_names_in(one) for one in inner))
+    nested = [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    return set(code.co_names).union(*map(_names_in, nested))
 
 
 def _content(cell: Any) -> Any:

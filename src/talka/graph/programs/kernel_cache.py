@@ -1,7 +1,7 @@
-"""Files of compiled programs: where they lie, and which of them stay.
+"""Cache of compiled programs on disk: its folder, and which programs are kept.
 
-Each program has a file of text, named by its hash, and beside it numba's files of machine code. A
-program counts as used when a process loads it; those that were not used for longest are removed.
+Each program has a file with its text, named by its hash, and beside it numba's files with machine
+code. A program counts as used when a process loads it; the least recently used ones are removed.
 Other processes may load, write and remove programs at the same time.
 """
 
@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Final
 
 MAX_PROGRAMS: Final = 500
-"""Programs that stay; each takes some 200 kB with its machine code."""
+"""Number of programs to keep; each takes about 200 kB with its machine code."""
 _MIN_AGE_S: Final = 3600.0
-"""Seconds since its last use before a program may be removed: until then it may be loading."""
+"""Seconds after its last use before a program may be removed: until then it may be loading."""
 
 
 @cache
 def folder() -> Path:
-    """The user's own folder for generated code; one that others may write to is not used."""
+    """Return the folder for generated code, in the user's cache unless others can write to it.
+
+    If it cannot be used, a temporary folder takes its place for the life of the process.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(home) / "talka" / "kernels"
     try:
@@ -33,7 +36,7 @@ def folder() -> Path:
         if not foreign and os.access(folder, os.W_OK):
             return folder
     except OSError:
-        pass  # no home, or one that cannot be written
+        pass  # no home directory, or it is read-only
     return Path(_temporary().name)
 
 
@@ -43,16 +46,16 @@ def _temporary() -> "tempfile.TemporaryDirectory[str]":
 
 
 def mark_used(path: Path) -> None:
-    """Note that a program is used now: in its time of access, as numba's cache depends on the other.
+    """Set a program's time of access to now. Its time of modification is part of numba's cache key.
 
-    A file that is not there is for the caller to write.
+    A missing file is ignored: the caller writes it.
     """
     with contextlib.suppress(OSError):
         os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
 def remove_unused(folder: Path, *, max_programs: int = MAX_PROGRAMS) -> None:
-    """Keep the programs that were used last, and all that were used within the last hour."""
+    """Remove all but the most recently used programs; keep all that were used within an hour."""
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for path in (*folder.glob("edge_program_*.py"), *folder.glob("__pycache__/edge_program_*")):
         files[path.name.partition(".")[0]].append(path)
@@ -65,7 +68,7 @@ def remove_unused(folder: Path, *, max_programs: int = MAX_PROGRAMS) -> None:
 
 
 def _used_s(path: Path) -> float:
-    """When a file was written or marked; 0 if another process has removed it meanwhile."""
+    """Return the time at which a file was written or marked; 0 if it no longer exists."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a general program sees and says in one superstep of one partition."""
+"""Interface of a general program to its partition during one superstep: values in, messages out."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,38 +12,40 @@ from talka.graph.csr import Csr
 from talka.graph.kernels.gathering import GATHERS, find_sent
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
 from talka.graph.partitions.partition import Partition
-from talka.graph.programs.combining import combine_by_number, nothing_for
+from talka.graph.programs.combining import combine_by_number, identity_for
 from talka.graph.programs.traits import ProgramTraits
 from talka.graph.supersteps.mutation import MutationRequests
 from talka.graph.supersteps.protocol import Context
+from talka.renaming import renamed_attribute
 
 Mask = NDArray[np.bool_]
 
 
 class Inbox(NamedTuple):
-    """Messages of own vertices: those of place p are `messages[offsets[p]:offsets[p + 1]]`."""
+    """All messages to own vertices: those to place p are `messages[offsets[p]:offsets[p + 1]]`."""
 
     offsets: NDArray[np.int64]
     messages: NDArray[Any]
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """The place of each message's receiver."""
+        """Place of the receiver of each message."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-class Along(NamedTuple):
-    """What was sent along edges: an entry for each target slot."""
+class EdgeMessages(NamedTuple):
+    """Combined messages along edges, with an entry per target slot."""
 
     combined: NDArray[Any]
     is_sent: Mask
-    """Whether there is a message, which `combined` alone does not tell: a sum may be 0."""
+    """True where there is a message. `combined` alone does not show it: a sum may be 0."""
 
 
 class Step:
-    """One superstep of one partition. Arrays have an entry for each own vertex, by its place.
+    """One superstep of one partition, as `VertexProgram.compute` sees it.
 
-    Degrees and vertex numbers are signed (int64), so that their differences may be negative.
+    Arrays have an entry per own vertex, by place. Degrees and vertex numbers are signed (int64), so
+    that differences may be negative.
     """
 
     def __init__(
@@ -69,27 +71,28 @@ class Step:
         self.requests = MutationRequests()
         self.num_edges_walked = 0
         self._sent: list[tuple[NDArray[np.uint32], NDArray[Any]]] = []
-        self._along: Along | None = None
+        self._edge_messages: EdgeMessages | None = None
 
-    # What it sees.
+    # Input of `compute`.
 
     @property
     def superstep(self) -> int:
+        """Number of the superstep, from 0 on."""
         return self._context.superstep
 
     @property
     def num_vertices(self) -> int:
-        """Of the whole graph."""
+        """Number of vertices in the whole graph."""
         return self._context.num_vertices
 
     @property
     def aggregates(self) -> Mapping[str, Any]:
-        """What all partitions said in the superstep before, and what `master` made of it."""
+        """Aggregates of the previous superstep over all partitions, and the result of `master`."""
         return self._context.aggregates
 
     @property
     def partition(self) -> Partition:
-        """The partition as it lies in memory, for kernels."""
+        """The partition with its arrays, for use in kernels."""
         return self._partition
 
     @cached_property
@@ -99,190 +102,206 @@ class Step:
 
     @property
     def ids(self) -> Any:
-        """What own vertices are called outside: a numpy array of numbers, or strings in Arrow."""
+        """Ids of own vertices, as the user knows them: numbers in numpy or strings in Arrow."""
         return self._ids
 
     @cached_property
     def out_degrees(self) -> NDArray[np.int64]:
+        """Number of out-edges of each own vertex."""
         return self._partition.out_degrees.astype(np.int64)
 
     @cached_property
     def in_degrees(self) -> NDArray[np.int64]:
+        """Number of in-edges of each own vertex."""
         return self._partition.in_degrees.astype(np.int64)
 
     @property
     def edges(self) -> Csr:
-        """Out-edges: rows are places, columns are slots; `numbers_of_slots` says who they are."""
+        """Out-edges: rows are places, columns are target slots (see `numbers_of_slots`)."""
         return self._partition.out
 
     @cached_property
     def numbers_of_slots(self) -> NDArray[np.int64]:
-        """The vertex number of each target slot."""
+        """Vertex number of each target slot."""
         return self._partition.target_numbers.astype(np.int64)
 
     @property
     def active(self) -> Mask:
-        """Who has not voted to halt, or was sent a message."""
+        """True for vertices that have not voted to halt or have received a message."""
         return self._active
 
     @property
     def inbox(self) -> Inbox:
-        """All messages; only without `combine`."""
+        """All messages; only for programs without `combine`."""
         if self._inbox is None:
-            raise InvalidValueError("combine", self._program.combine, "None where `inbox` is read")
+            allowed = "None for a program that reads `step.inbox` (with it, read `step.combined`)"
+            raise InvalidValueError("combine", self._program.combine, allowed)
         return self._inbox
 
     @property
     def combined(self) -> NDArray[Any]:
-        """One message for each own vertex; only with `combine`. See `got_message`."""
+        """Combined message of each own vertex; only for programs with `combine`.
+
+        Without a message it is `identity`; `got_message` tells the two apart.
+        """
         if self._combined is None:
-            raise InvalidValueError("combine", None, "given where `combined` is read")
+            allowed = "sum, min or max for a program that reads `step.combined` (or `step.inbox`)"
+            raise InvalidValueError("combine", None, allowed)
         return self._combined
 
     @property
     def got_message(self) -> Mask:
-        """Who was sent a message, even if messages add up to what `combined` is without any."""
+        """True for vertices that received a message, even if `combined` equals `identity`."""
         return self._got_message
 
     @property
-    def nothing(self) -> Any:
-        """What `combined` is for a vertex without messages."""
-        return nothing_for(self._program.combine, np.dtype(self._program.message_type))
+    def identity(self) -> Any:
+        """The value of `combined` for a vertex without messages: the identity of `combine`."""
+        return identity_for(self._program.combine, np.dtype(self._program.message_type))
+
+    nothing = renamed_attribute("nothing", "identity")
 
     @property
     def num_threads(self) -> int:
-        """Threads that a kernel called here may use."""
+        """Number of threads that kernels called in `compute` may use."""
         return self._context.num_threads
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """A column of values. It is immutable: assign a new one."""
+        """Return a column of values. Columns are immutable: assign a new one."""
         if column not in self._columns:
             raise UnknownNameError("column", column, tuple(self._columns))
         return self._columns[column]
 
     def __setitem__(self, column: str, values: ArrayLike) -> None:
-        before = self[column]
+        """Replace a column. A single value is repeated for all own vertices."""
+        current = self[column]
         self._columns[column] = np.ascontiguousarray(
-            np.broadcast_to(np.asarray(values), before.shape), before.dtype
+            np.broadcast_to(np.asarray(values), current.shape), current.dtype
         )
 
-    # What it says.
+    # Output of `compute`.
 
     def send(self, numbers: ArrayLike, messages: ArrayLike) -> None:
-        """Messages to any vertices, by number."""
-        given = np.asarray(numbers).reshape(-1)
-        if len(given):
-            wrong = min(int(given.min()), 0) or int(given.max())
-            if not 0 <= wrong < self.num_vertices:
+        """Send messages to any vertices, by vertex number: `messages[i]` to `numbers[i]`."""
+        receivers = np.asarray(numbers).reshape(-1)
+        if len(receivers):
+            extreme = min(int(receivers.min()), 0) or int(receivers.max())
+            if not 0 <= extreme < self.num_vertices:
                 allowed = f"at least 0 and below the number of vertices, {self.num_vertices}"
-                raise InvalidValueError("a vertex number", wrong, allowed)
-        to = np.ascontiguousarray(given, np.uint32)
+                raise InvalidValueError("a vertex number", extreme, allowed)
+        receivers = np.ascontiguousarray(receivers, np.uint32)
         kind = np.dtype(self._program.message_type)
-        said = np.asarray(messages).astype(kind, copy=False)
-        said = np.broadcast_to(said, to.shape)
-        self._sent.append((to, np.ascontiguousarray(said)))
+        typed = np.asarray(messages).astype(kind, copy=False)
+        typed = np.broadcast_to(typed, receivers.shape)
+        self._sent.append((receivers, np.ascontiguousarray(typed)))
 
     def send_along_edges(self, messages: ArrayLike, *, where: Mask | None = None) -> None:
-        """The message of each own vertex to all of its out-neighbours; of those `where` is true."""
+        """Send the message of each own vertex to its out-neighbours; only `where` true if given."""
         kind = np.dtype(self._program.message_type)
-        said = np.ascontiguousarray(
+        typed = np.ascontiguousarray(
             np.broadcast_to(np.asarray(messages), self._partition.own.shape), kind
         )
         if self._program.combine is None or (where is not None and _is_rare(where, self.edges)):
-            self._send_each(said, where)
+            self._send_each(typed, where)
             return
-        self._gather(said, where)
+        self._gather(typed, where)
 
     def aggregate(self, name: str, value: Any) -> None:
+        """Contribute to an aggregate; the total is in `aggregates` in the next superstep."""
         if name not in self.totals:
             raise UnknownNameError("aggregate", name, tuple(self.totals))
         self.totals[name].append(value.item() if isinstance(value, np.generic) else value)
 
     def vote_to_halt(self, where: Mask | None = None) -> None:
-        """Own vertices rest until a message reaches them."""
+        """Deactivate own vertices, or those `where` is true, until a message reaches them."""
         self.halted = self.halted | (True if where is None else where)
 
     def add_vertices(self, ids: Any) -> None:
+        """Request new vertices, which the graph has from the next superstep on."""
         self.requests.add("add_vertex", ids, ids, self._program)
 
     def remove_vertices(self, ids: Any) -> None:
-        """And all edges at them."""
+        """Request the removal of vertices and of all their edges."""
         self.requests.add("remove_vertex", ids, ids, self._program)
 
     def add_edges(self, sources: Any, targets: Any, weights: ArrayLike | None = None) -> None:
-        """Vertices that do not exist are added."""
+        """Request new edges. Ends that do not exist become new vertices."""
         self.requests.add("add_edge", sources, targets, self._program, weights)
 
     def remove_edges(self, sources: Any, targets: Any) -> None:
-        """All edges between these ends."""
+        """Request the removal of all edges from `sources[i]` to `targets[i]`."""
         self.requests.add("remove_edge", sources, targets, self._program)
 
-    # What the task takes from it.
+    # Results, read by the task that ran `compute`.
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
+        """Columns of values, by name."""
         return self._columns
 
-    def along(self) -> Along | None:
-        return self._along
+    def edge_messages(self) -> EdgeMessages | None:
+        """Return the messages that were gathered along edges, if any."""
+        return self._edge_messages
 
-    def said(self) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-        """What was sent one by one, combined where that is allowed."""
+    def addressed_messages(self) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+        """Return receivers, by number, and their messages, combined if there is `combine`."""
         kind = np.dtype(self._program.message_type)
         if not self._sent:
             return np.empty(0, np.uint32), np.empty(0, kind)
-        numbers = np.concatenate([to for to, _ in self._sent])
-        messages = np.concatenate([said for _, said in self._sent])
+        numbers = np.concatenate([receivers for receivers, _ in self._sent])
+        messages = np.concatenate([sent for _, sent in self._sent])
         if self._program.combine is None:
             return numbers, messages
         return combine_by_number(self._program.combine, numbers, messages)
 
-    def _send_each(self, said: NDArray[Any], where: Mask | None) -> None:
+    def _send_each(self, own_messages: NDArray[Any], where: Mask | None) -> None:
+        """Send one addressed message per edge: cheap if few vertices send."""
         out, slots = self.edges, self._partition.target_numbers
         degrees = out.degrees()
         if where is None:
-            numbers, messages = slots[out.columns], np.repeat(said, degrees)
+            numbers, messages = slots[out.columns], np.repeat(own_messages, degrees)
         else:
             rows = np.flatnonzero(where)
             entries = _entries_of(out.offsets, rows, degrees[rows])
             numbers = slots[out.columns[entries]]
-            messages = np.repeat(said[rows], degrees[rows])
+            messages = np.repeat(own_messages[rows], degrees[rows])
         self.num_edges_walked += len(numbers)
         self._sent.append((numbers, messages))
 
-    def _gather(self, said: NDArray[Any], where: Mask | None) -> None:
+    def _gather(self, own_messages: NDArray[Any], where: Mask | None) -> None:
+        """Combine messages for all target slots at once: each slot reads from its sources."""
         assert self._program.combine is not None
         into = self._partition.into
-        combined = np.empty(into.num_rows, said.dtype)
+        combined = np.empty(into.num_rows, own_messages.dtype)
         cuts = balanced_cuts(into.offsets, self.num_threads)
         kernel = GATHERS[self._program.combine]
-        nothing = said.dtype.type(self.nothing)
+        identity = own_messages.dtype.type(self.identity)
+        if where is not None:
+            own_messages = np.where(where, own_messages, identity)
+        over_ranges(kernel, cuts, into.offsets, into.columns, own_messages, identity, combined)
         if where is None:
-            over_ranges(kernel, cuts, into.offsets, into.columns, said, nothing, combined)
             is_sent = into.offsets[1:] != into.offsets[:-1]
         else:
-            said = np.where(where, said, nothing)
-            over_ranges(kernel, cuts, into.offsets, into.columns, said, nothing, combined)
             is_sent = np.empty(into.num_rows, np.bool_)
             sends = np.ascontiguousarray(where, np.bool_)
-            rows = (into.offsets, into.columns, sends, combined, nothing, is_sent)
+            rows = (into.offsets, into.columns, sends, combined, identity, is_sent)
             over_ranges(find_sent, cuts, *rows)
         self.num_edges_walked += into.num_entries
-        if self._along is None:
-            self._along = Along(combined, is_sent)
+        if self._edge_messages is None:
+            self._edge_messages = EdgeMessages(combined, is_sent)
         else:
             self._sent.append((self._partition.target_numbers[is_sent], combined[is_sent]))
 
 
 def _is_rare(where: Mask, edges: Csr) -> bool:
-    """Whether one by one is cheaper: sorting a message costs about as much as gathering ten."""
+    """Return True if a message per edge is cheaper: to sort one costs as much as to gather ten."""
     return bool(10 * edges.degrees()[where].sum() < edges.num_entries)
 
 
 def _entries_of(
     offsets: NDArray[Any], rows: NDArray[np.int64], degrees: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Entries of these rows, one after the other."""
+    """Return the indices of all entries of these rows, row by row."""
     starts = np.repeat(offsets[rows].astype(np.int64), degrees)
     before = np.repeat(np.cumsum(degrees) - degrees, degrees)
     return starts + np.arange(len(starts)) - before

@@ -1,8 +1,22 @@
-"""The kernels of one edge program as the text of a module: loops around the program's functions.
+"""The kernels of one edge program as the text of a Python module: loops around its functions.
 
-Every kernel but `push` works on a range of rows, so that threads can share the work. Arrays that
-are only read may be immutable: that is part of a signature, and signatures make numba compile when
-the module is loaded, once, instead of at some call.
+A kernel is a loop over vertices or edges that calls the program's functions; numba compiles loop
+and functions together and inlines the calls. All kernels but `push`, `merge_all`, `merge_some` and
+`update_some` work on a range of rows, so that threads can share the work.
+
+Arrays. Kernels index vertices by slot: own vertices of the partition first (below num_own), then
+mirrors of vertices that other partitions own. `values`, `flags` and the shared arrays (`env_names`)
+have an entry per source slot, `combined` has one per target slot. `offsets` and `columns` are edges
+in CSR form: `pull` gets a row of sources per target slot, `push` a row of targets per source slot.
+
+Signatures. Each kernel is declared with the types of its arguments, which makes numba compile it
+once, when the module is loaded, instead of at some first call. `kept(T)` is an array that is only
+read and may be immutable, `made(T)` an array that is written.
+
+The texts below are hashed into the identity of a checkpoint (`identity.py`): after any change of
+them edge programs no longer resume from earlier checkpoints. Comments are therefore outside of the
+texts, and the texts keep the names of the first version: NOTHING is the identity of `combine`,
+`said` one message, `total` the messages combined so far, `got` all messages to a vertex, combined.
 """
 
 from string import Template
@@ -10,13 +24,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from talka.graph.programs.combining import nothing_for
+from talka.graph.programs.combining import identity_for
 from talka.graph.programs.edge_program import EdgeProgram
 from talka.graph.programs.functions import Function
 
 BLOCK: Final = 4096
-"""Vertices that are summed up as one, in order: so a sum does not depend on threads."""
+"""Vertices per block of an aggregate; a block is summed in order, whatever threads there are."""
 
+# Both heads define the same names. Without compilation signatures are ignored, and numpy scalars
+# become Python numbers before a function sees them, so that it computes and fails as plain Python.
 _HEAD = Template('''\
 """Generated: kernels of one edge program."""
 
@@ -81,13 +97,19 @@ def inlined(function):
 
 ''')
 
-_KERNELS = Template("""
+# Kernels of every program, over all vertices of a partition.
+_KERNELS = Template(
+    # Write the initial value of each own vertex.
+    """
 
 @compiled(I64, I64, made(V), *ENV)
 def begin(start, stop, values, $env):
     for v in range(start, stop):
         values[v] = $initial
-
+"""
+    # Compute the message of each source slot once for all of its edges, if messages do not depend
+    # on weights. `pull` then reads one number per edge instead of calling `message` per edge.
+    """
 
 @compiled(I64, I64, kept(V), made(M), *ENV)
 def contribute(start, stop, values, contributions, $env):
@@ -96,7 +118,11 @@ def contribute(start, stop, values, contributions, $env):
             contributions[v] = $message
         else:
             contributions[v] = NOTHING
-
+"""
+    # Every target reads from its sources. Each row has one writer, so threads need no locks, and
+    # the running total stays in a register. Vertices whose value is settled skip their edges
+    # (mirrors cannot: their values are elsewhere); with "any" a row stops at its first message.
+    """
 
 @compiled(I64, I64, kept(OFFSET), kept(U32), kept(F64), kept(V), kept(U8), kept(M), I64, made(M), *ENV)
 def pull(start, stop, offsets, columns, weights, values, flags, contributions, num_own, combined, $env):
@@ -107,7 +133,10 @@ def pull(start, stop, offsets, columns, weights, values, flags, contributions, n
                 v = columns[entry]
                 $gather
         combined[row] = total
-
+"""
+    # Combine messages that arrived, `arrived[i]` for the vertex at `places[i]`, into an array with
+    # an entry per vertex.
+    """
 
 @compiled(kept(U32), kept(M), made(M))
 def merge_all(places, arrived, combined):
@@ -115,7 +144,10 @@ def merge_all(places, arrived, combined):
         row = places[i]
         total, said = combined[row], arrived[i]
         combined[row] = $combine
-
+"""
+    # Update each own vertex and set its flag if it sends next. With `active`, a vertex without
+    # messages keeps its value and does not send.
+    """
 
 @compiled(I64, I64, kept(V), kept(M), made(V), made(U8), *ENV)
 def update_all(start, stop, values, combined, changed, flags, $env):
@@ -129,15 +161,21 @@ def update_all(start, stop, values, combined, changed, flags, $env):
         else:
             changed[v] = old
             flags[v] = 0
-""")
+"""
+)
 
-_FRONTIER_KERNELS = Template("""
+# Kernels of programs with `active`, over a frontier: the places of vertices that send.
+_FRONTIER_KERNELS = Template(
+    # Set the flags of vertices that send in superstep 0.
+    """
 
 @compiled(I64, I64, kept(V), made(U8), *ENV)
 def find_starters(start, stop, values, flags, $env):
     for v in range(start, stop):
         flags[v] = $starts
-
+"""
+    # Like `contribute`, for the vertices of the frontier only.
+    """
 
 @compiled(I64, I64, kept(U32), kept(V), made(M), *ENV)
 def contribute_some(start, stop, frontier, values, contributions, $env):
@@ -145,7 +183,12 @@ def contribute_some(start, stop, frontier, values, contributions, $env):
         v = frontier[place]
         if out_degrees[v] > 0:
             contributions[v] = $message
-
+"""
+    # Every vertex of the frontier writes to its targets. Only edges of the frontier are read, but
+    # writes go to random rows, so it runs in one thread. `touched` lists each row that received a
+    # message once (`seen` marks it), and the caller reads and clears only these rows: the cost
+    # depends on the frontier, not on the size of the partition.
+    """
 
 @compiled(kept(U32), kept(OFFSET), kept(U32), kept(F64), kept(V), made(M), made(U8), made(U32), *ENV)
 def push(frontier, offsets, columns, weights, values, combined, seen, touched, $env):
@@ -165,7 +208,10 @@ def push(frontier, offsets, columns, weights, values, combined, seen, touched, $
             total = combined[row]
             combined[row] = $combine
     return num_touched
-
+"""
+    # Like `merge_all`, for few messages: `arrived[i]` is for the vertex at `places[indices[i]]`,
+    # and touched rows are listed as in `push`.
+    """
 
 @compiled(kept(U32), kept(U32), kept(M), made(M), made(U8), made(U32), I64)
 def merge_some(places, indices, arrived, combined, seen, touched, num_touched):
@@ -178,7 +224,9 @@ def merge_some(places, indices, arrived, combined, seen, touched, num_touched):
         total, said = combined[row], arrived[i]
         combined[row] = $combine
     return num_touched
-
+"""
+    # Update the touched vertices, in place, and write those that send next to `frontier`.
+    """
 
 @compiled(kept(U32), kept(M), made(V), made(U32), *ENV)
 def update_some(touched, combined, values, frontier, $env):
@@ -194,7 +242,9 @@ def update_some(touched, combined, values, frontier, $env):
                 frontier[num_active] = v
                 num_active += 1
     return num_active
-
+"""
+    # Count the in-edges of vertices that are not settled: what `pull` would have to read.
+    """
 
 @compiled(I64, I64, kept(V), kept(OFFSET), *ENV)
 def count_open(start, stop, values, offsets, $env):
@@ -203,8 +253,11 @@ def count_open(start, stop, values, offsets, $env):
         if $is_open:
             num_entries += offsets[v + 1] - offsets[v]
     return num_entries
-""")
+"""
+)
 
+# One kernel per aggregate: a total per block of vertices, in order. The driver combines the totals
+# of all blocks, sums exactly, so the result has the same bits for any number of threads.
 _AGGREGATE = Template("""
 
 @compiled(I64, I64, I64, kept(V), kept(V), made(F64), *ENV)
@@ -217,6 +270,7 @@ def total_$name(start, stop, num_own, olds, values, totals, $env):
         totals[block] = total
 """)
 
+# How `said` is combined into `total`, as an expression of the text.
 _COMBINES: Final = {
     "sum": "total + said",
     "min": "said if said < total else total",
@@ -224,19 +278,19 @@ _COMBINES: Final = {
     "any": "said if total == NOTHING else total",
 }
 _NEW: Final = "new"
-"""In kernels: what `update` returned, of whatever type that is."""
-_FIRST_OF = {"sum": "0.0", "min": "math.inf", "max": "-math.inf"}
+"""Name in kernels of the result of `update`, which has whatever type the function returned."""
+_AGGREGATE_IDENTITIES: Final = {"sum": "0.0", "min": "math.inf", "max": "-math.inf"}
 
 
 def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True) -> str:
-    """The whole module for one program over graphs with offsets of this type."""
+    """Return the text of the module for a program over graphs whose offsets have this type."""
     functions = {function.name: function for function in program.functions}
     texts = "\n\n".join(function.text for function in functions.values())
     head = (_HEAD if compiled else _PLAIN_HEAD).substitute(
         V=_kind(program.value_type),
         M=_kind(program.message_type),
         offset=offset_type,
-        nothing=_literal(nothing_of(program)),
+        nothing=_literal(identity_of(program)),
         env_types=", ".join(_env_types(program)),
     )
     pieces = _pieces(program, functions)
@@ -246,7 +300,7 @@ def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True
     for name, aggregate in program.aggregates.items():
         body += _AGGREGATE.substitute(
             name=name,
-            identity=_FIRST_OF[aggregate.combine],
+            identity=_AGGREGATE_IDENTITIES[aggregate.combine],
             combine=_COMBINES[aggregate.combine],
             block=BLOCK,
             call=_call(functions[f"aggregate_{name}"], program, value="values[v]", old="olds[v]"),
@@ -256,7 +310,7 @@ def module_text(program: EdgeProgram, *, offset_type: str, compiled: bool = True
 
 
 def env_names(program: EdgeProgram) -> list[str]:
-    """What every kernel is given beside its own arguments: arrays by vertex, then scalars."""
+    """Return the names of the arguments that all kernels share: arrays by vertex, then scalars."""
     return [
         "numbers", "out_degrees", "in_degrees", "num_vertices", "superstep",
         *(f"attribute_{name}" for name in program.attributes),
@@ -265,33 +319,34 @@ def env_names(program: EdgeProgram) -> list[str]:
     ]  # fmt: skip
 
 
-def nothing_of(program: EdgeProgram) -> float:
-    """What no message at all is."""
-    if program.nothing is not None:
-        return program.nothing
+def identity_of(program: EdgeProgram) -> float:
+    """Return the value that `combined` has without a message."""
+    if program.identity is not None:
+        return program.identity
     combine = "min" if program.combine == "any" else program.combine
     assert isinstance(combine, str)
-    nothing: float = nothing_for(combine, np.dtype(program.message_type))
-    return nothing
+    identity: float = identity_for(combine, np.dtype(program.message_type))
+    return identity
 
 
 def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, str]:
+    """Return the expressions and statements that fill the placeholders of the kernels."""
+
     def call(name: str, otherwise: str, **local: str) -> str:
         return _call(functions[name], program, **local) if name in functions else otherwise
 
     if callable(program.combine):
-        both = (_signed(name, program.message_type) for name in ("total", "said"))
-        combine = f"combine({', '.join(both)})"
+        operands = (_signed(name, program.message_type) for name in ("total", "said"))
+        combine = f"combine({', '.join(operands)})"
     else:
         combine = _COMBINES[program.combine]
-    takes_one = program.combine == "any"
     message = _call(functions["message"], program, value="values[v]", weight="weights[entry]")
     if program.is_weighted:
-        said = f"if {_is_active(program)}:\n    said = {message}\n    total = {combine}"
+        gather = f"if {_is_active(program)}:\n    said = {message}\n    total = {combine}"
     else:
-        said = f"said = contributions[v]\ntotal = {combine}"
-    if takes_one:
-        said += "\nif total != NOTHING:\n    break"
+        gather = f"said = contributions[v]\ntotal = {combine}"
+    if program.combine == "any":
+        gather += "\nif total != NOTHING:\n    break"
     settled = call("settled", "False", value="values[row]", at="row")
     return {
         "env": ", ".join(env_names(program)),
@@ -300,7 +355,7 @@ def _pieces(program: EdgeProgram, functions: dict[str, Function]) -> dict[str, s
         "is_active": _is_active(program),
         "message": "NOTHING" if program.is_weighted else message,
         "wants_messages": f"row >= num_own or not {settled}" if program.settled else "True",
-        "gather": said.replace("\n", "\n                "),
+        "gather": gather.replace("\n", "\n                "),
         "message_once": "" if program.is_weighted else f"said = {message}",
         "message_each": f"said = {message}" if program.is_weighted else "",
         "combine": combine,
@@ -316,8 +371,8 @@ def _is_active(program: EdgeProgram) -> str:
 
 
 def _call(function: Function, program: EdgeProgram, *, at: str = "v", **local: str) -> str:
-    """The call of a user's function inside a kernel, each parameter found by its name."""
-    known = {
+    """Return the call of a function inside a kernel, with an expression for each parameter name."""
+    expressions = {
         "vertex": _signed(f"numbers[{at}]", np.uint32),
         "out_degree": _signed(f"out_degrees[{at}]", np.uint32),
         "in_degree": _signed(f"in_degrees[{at}]", np.uint32),
@@ -334,19 +389,19 @@ def _call(function: Function, program: EdgeProgram, *, at: str = "v", **local: s
             for name, text in local.items()
         },
     }
-    return f"{function.name}({', '.join(known[name] for name in function.parameters)})"
+    return f"{function.name}({', '.join(expressions[name] for name in function.parameters)})"
 
 
 def _type_of(name: str, program: EdgeProgram) -> Any:
-    """The type of what only one kernel passes to a function."""
+    """Return the type of an argument that is not in the environment of all kernels."""
     kinds = {"value": program.value_type, "old": program.value_type}
     return {**kinds, "combined": program.message_type, "weight": np.float64}[name]
 
 
 def _signed(text: str, kind: Any) -> str:
-    """The expression as functions see it: whole numbers below 2**32 are signed, as in Python.
+    """Return the expression with unsigned types of up to 32 bits converted to signed 64 bits.
 
-    Numba subtracts unsigned numbers without a sign: 1 - 2 would be 2**64 - 1.
+    Functions then compute as in Python. Numba would subtract unsigned: 1 - 2 would be 2**64 - 1.
     """
     dtype = np.dtype(kind)
     return f"np.int64({text})" if dtype.kind == "u" and dtype.itemsize < 8 else text

@@ -1,26 +1,26 @@
-"""General programs: whole arrays of a partition, messages to any vertex, votes, changes of the graph.
+"""General programs: array code per partition, messages to any vertex, votes to halt, mutations.
 
-An edge program (`program.py`) is shorter and faster where it will do.
+An edge program (`edge_program.py`) is shorter and faster if it can express the algorithm.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from talka.errors import InvalidValueError
+from talka.graph.programs.combining import COMBINES
 from talka.graph.programs.step import Step
 
 Combined = str | Callable[[Any, Any], Any]
-COMBINED: Final = ("sum", "min", "max", "any")
 
 
 class VertexProgram:
-    """What a partition does in a superstep. Subclass it, and write `compute`.
+    """Base class of general programs; `compute` runs once per partition and superstep.
 
-    A vertex is active until it votes to halt, and again when a message reaches it. The program ends
-    when nobody is active and no message is under way.
+    A vertex is active until it votes to halt, and becomes active again when a message reaches it.
+    The program ends when no vertex is active and no message is in transit.
 
     >>> class Largest(VertexProgram):
     ...     columns: ClassVar = {"value": np.int64}
@@ -39,45 +39,53 @@ class VertexProgram:
     """
 
     columns: ClassVar[Mapping[str, DTypeLike]] = {"value": np.float64}
-    """Values of every vertex, zero at first; the first column is the result unless named."""
+    """Names and types of each vertex's values, zero at first; the first column is the result."""
     message_type: DTypeLike = np.float64
-    """A numpy type; a structured one makes messages of several fields."""
+    """Numpy type of messages; with a structured type messages have several fields."""
     combine: str | None = None
-    """"sum", "min" or "max": messages to one vertex become one on their way. None: all arrive."""
+    """"sum", "min" or "max": combine messages to the same vertex on the way. None: deliver all."""
     aggregates: ClassVar[Mapping[str, Combined]] = {}
-    """"sum", "min", "max", "any" or a function of two: numbers about all vertices."""
+    """Names of numbers about all vertices, each with how values are combined: "sum", "min", "max",
+    "any" or a function of two values."""
     indices: ClassVar[Mapping[str, Literal["num_own", "num_vertices"]]] = {}
-    """Columns, fields of messages or "message" that `compute` takes as indices without a check, and
-    what they are below. Values of a checkpoint are compared before `compute` sees them."""
+    """Columns, fields of messages or "message" that `compute` uses as indices without a check, each
+    with its upper bound. Values from a checkpoint are checked before `compute` sees them."""
     mutates = False
-    """Whether it may add or remove vertices and edges."""
+    """True if the program may add or remove vertices and edges."""
     num_supersteps: int | None = None
+    """Number of supersteps after which the program ends; None if it ends by itself."""
     python = False
-    """Whether `compute` holds the interpreter's lock for long: it then runs in worker processes."""
+    """True if `compute` holds the interpreter lock for long: it then runs in worker processes."""
 
     def compute(self, step: Step) -> None:
-        """One superstep of one partition. Pure: what it says and leaves depends on `step` alone."""
+        """Run one superstep of one partition. Results must depend on `step` alone."""
         raise NotImplementedError
 
     def master(self, superstep: int, aggregates: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Between supersteps, once for all: more names for `step.aggregates` of the next one."""
+        """Return more entries for `step.aggregates` of the next superstep.
+
+        Called between supersteps, once for all partitions.
+        """
         return {}
 
     def until(self, aggregates: Mapping[str, Any]) -> bool:
-        """Between supersteps: true ends the program."""
+        """Return True to end the program. Called between supersteps."""
         return False
 
 
 def check(program: VertexProgram) -> None:
-    """Refuse what cannot run, before anything does."""
+    """Raise `InvalidValueError` if a program cannot run."""
     if program.combine not in (None, "sum", "min", "max"):
         raise InvalidValueError("combine", program.combine, "sum, min, max or None")
     kind = np.dtype(program.message_type)
+    allowed = "a numpy number type; a structured type only without `combine`"
     if kind.hasobject or (program.combine is not None and kind.kind not in "biuf"):
-        raise InvalidValueError("message_type", program.message_type, "a type of plain numbers")
+        raise InvalidValueError("message_type", program.message_type, allowed)
     if not program.columns:
-        raise InvalidValueError("columns", dict(program.columns), "at least one")
+        raise InvalidValueError(
+            "columns", dict(program.columns), "a mapping with at least one column"
+        )
     for name, combine in program.aggregates.items():
-        if not callable(combine) and combine not in COMBINED:
-            allowed = f"one of {', '.join(COMBINED)}, or a function"
+        if not callable(combine) and combine not in COMBINES:
+            allowed = f"one of {', '.join(COMBINES)}, or a function of two values"
             raise InvalidValueError(f"the aggregate {name!r}", combine, allowed)

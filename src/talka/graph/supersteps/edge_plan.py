@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 class EdgePlan:
     """The source text and plain values of an edge program, as tasks need them.
 
-    Names and order of the fields are part of the identity that checkpoints store (`repr`), so a
-    checkpoint could not be resumed if they changed.
+    Names and order of the fields are part of the identity that checkpoints store; `identity.py`
+    translates fields that have been renamed.
     """
 
     text: str
     value_type: str
     message_type: str
-    nothing: float
-    """Value that stands for the absence of a message."""
+    identity: float
+    """Neutral element of `combine`: it stands for the absence of a message."""
     has_frontier: bool
     has_settled: bool
     is_weighted: bool
-    goes_on_alone: bool
+    local_rounds: bool
     """True if partitions run several rounds on their own vertices between two exchanges."""
     parameters: tuple[float, ...]
     aggregates: dict[str, str]

@@ -43,7 +43,7 @@ class EdgeSuperstep:
         self.plan, self.partition, self.context = plan, partition, context
         self.kernels = kernels(plan.text)
         self.message_type = np.dtype(plan.message_type)
-        self.no_message = self.message_type.type(plan.nothing)
+        self.no_message = self.message_type.type(plan.identity)
         self.num_own = len(partition.own)
         self.report = Report()
         self._env: list[Any] = [

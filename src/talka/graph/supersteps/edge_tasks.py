@@ -16,7 +16,7 @@ from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed
 from talka.graph.programs.compiler import kernel_text
 from talka.graph.programs.edge_program import EdgeProgram
-from talka.graph.programs.template import nothing_of
+from talka.graph.programs.template import identity_of
 from talka.graph.supersteps.edge_plan import EdgePlan, State
 from talka.graph.supersteps.edge_superstep import EdgeSuperstep
 from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
@@ -136,11 +136,11 @@ def plan_of(program: EdgeProgram, *, offset_type: str, compiled: bool, alone: bo
         text=kernel_text(program, offset_type=offset_type, compiled=compiled),
         value_type=np.dtype(program.value_type).str,
         message_type=np.dtype(program.message_type).str,
-        nothing=nothing_of(program),
+        identity=identity_of(program),
         has_frontier=program.active is not None,
         has_settled=program.settled is not None,
         is_weighted=program.is_weighted,
-        goes_on_alone=alone,
+        local_rounds=alone,
         parameters=tuple(_scalar(value) for value in program.parameters.values()),
         aggregates={name: aggregate.combine for name, aggregate in program.aggregates.items()},
     )
@@ -154,7 +154,7 @@ def superstep(
     state = _received(step, values_and_mails)
     if context.is_last:
         mails = _no_mails(step)
-    elif plan.goes_on_alone:
+    elif plan.local_rounds:
         state, mails = step.run_locally(state)
     else:
         mails = step.send(state)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from talka.graph.graph import GraphData
 from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
-from talka.graph.programs.combining import combine_by_number, nothing_for
+from talka.graph.programs.combining import combine_by_number, identity_for
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mail import open_vertex_mail
 from talka.graph.supersteps.protocol import Report
@@ -111,7 +111,7 @@ def _addressed(
     if names is not None and names[0] == "number":
         return mail["number"], mail["message"]
     places, messages = open_vertex_mail(
-        mail, nothing_for(program.combine, np.dtype(program.message_type))
+        mail, identity_for(program.combine, np.dtype(program.message_type))
     )
     return partition.own[partition.route_from(q)[places]], messages
 

@@ -112,7 +112,7 @@ def _run_edge_program(
             program,
             offset_type=graph.out.offsets.dtype.name,
             compiled=options.compiled,
-            alone=program.asynchronous_ok and options.num_partitions > 1 and how != "vertex_cut",
+            alone=program.order_independent and options.num_partitions > 1 and how != "vertex_cut",
         )
     with events.phase("graph/cut"):
         partitions = graph.cut(options.num_partitions, how).partitions

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from talka.graph.kernels.ordering import order_by
 from talka.graph.partitions.partition import Partition
-from talka.graph.programs.combining import combine_at, combine_by_number, nothing_for
+from talka.graph.programs.combining import combine_at, combine_by_number, identity_for
 from talka.graph.programs.step import Inbox, Step
 from talka.graph.programs.vertex_program import VertexProgram
 from talka.graph.supersteps.mail import OPTIONAL, open_vertex_mail, vertex_mail
@@ -29,7 +29,7 @@ class VertexSuperstep:
         self.program, self.partition, self.context = program, partition, context
         self._owners = owners
         self._kind = np.dtype(program.message_type)
-        self._no_message = nothing_for(program.combine, self._kind) if program.combine else None
+        self._no_message = identity_for(program.combine, self._kind) if program.combine else None
         self.report = Report(totals={name: [] for name in program.aggregates})
 
     def run(
@@ -57,7 +57,7 @@ class VertexSuperstep:
         report.num_active = int((~step.halted).sum())
         report.edges = step.num_edges_walked
         report.is_quiet = bool(step.halted.all()) and all(len(mail) == 0 for mail in sent)
-        report.way = "pull" if step.along() is not None else "push"
+        report.way = "pull" if step.edge_messages() is not None else "push"
         return step, sent
 
     # Receiving.
@@ -113,8 +113,8 @@ class VertexSuperstep:
 
     def _mails(self, step: Step) -> list[NDArray[Any]]:
         """Return mail for every partition."""
-        numbers, messages = step.said()
-        along = step.along()
+        numbers, messages = step.addressed_messages()
+        along = step.edge_messages()
         if along is None:
             return self._posted(numbers, messages)
         assert self.program.combine is not None

@@ -41,7 +41,7 @@ class EdgeWalker:
         self._plan, self._partition, self._report = plan, partition, report
         self._kernels, self._env, self._num_threads = kernels, env, num_threads
         self._message_type = np.dtype(plan.message_type)
-        self._no_message = self._message_type.type(plan.nothing)
+        self._no_message = self._message_type.type(plan.identity)
 
     def walk(self, state: State) -> SparseMail | NDArray[Any]:
         """Return one combined message per target slot, or only for slots that got any."""
