@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from talka.errors import InputError
-from talka.files import unnamed_file
+from talka.files import UnnamedFile, unnamed_file
 
 STDIN = "-"
 _PIECE_BYTES = 1 << 20
@@ -86,26 +86,21 @@ def repeatable(
     folder = Path(tempfile.gettempdir())
     with contextlib.ExitStack() as stack:
         with _storing(path, folder):
-            copy = stack.enter_context(os.fdopen(unnamed_file(folder), "wb", buffering=0))
+            copy = stack.enter_context(UnnamedFile(unnamed_file(folder)))
         with open_input(path) as file:
             piece = file.read(_PIECE_BYTES)
             check(piece)
+            end = 0
             while piece:
                 with _storing(path, folder):
-                    _write_all(copy.fileno(), piece)
+                    end = copy.write_at(piece, end)
                 piece = file.read(_PIECE_BYTES)
-        yield Path(f"/proc/self/fd/{copy.fileno()}")
+        yield Path(f"/proc/self/fd/{copy.descriptor}")
 
 
 def _is_device(path: Path | str) -> bool:
     mode = os.stat(path).st_mode
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
-
-
-def _write_all(descriptor: int, piece: bytes) -> None:
-    rest = memoryview(piece)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from talka.engine.descriptors import descriptor_limit, limit_explained
-from talka.files import unnamed_file
+from talka.files import UnnamedFile, unnamed_file
 
 # A value of this size gets a segment of its own, so that its memory is freed when it is released.
 MIN_SEGMENT_BYTES = 1024 * 1024
@@ -48,11 +48,12 @@ def max_in_message() -> int:
     return min(128, max(4, descriptor_limit() // 8))
 
 
-class Segment:
-    """An unnamed file with values one after another; closed when nobody refers to it."""
+class Segment(UnnamedFile):
+    """An unnamed file that holds values one after another."""
 
     def __init__(self, descriptor: int, *, num_bytes: int = 0, on_disk: bool) -> None:
-        self.descriptor, self.num_bytes, self.on_disk = descriptor, num_bytes, on_disk
+        super().__init__(descriptor)
+        self.num_bytes, self.on_disk = num_bytes, on_disk
         self._lock = threading.Lock()
         self._mapped: pa.Buffer | None = None
         _open.add(descriptor)
@@ -64,15 +65,15 @@ class Segment:
             descriptor = os.memfd_create("talka") if folder is None else unnamed_file(folder)
         return cls(descriptor, on_disk=folder is not None)
 
-    def __del__(self) -> None:
-        _open.discard(self.descriptor)  # before it is closed: the number is given out again
-        os.close(self.descriptor)
+    def close(self) -> None:
+        _open.discard(self.descriptor)  # first: once closed, the number may be in use again
+        super().close()
 
     @contextlib.contextmanager
     def appending(self) -> Iterator["Sink"]:
         """Give a sink for one more value; it is part of the segment if the block ends well."""
         with self._lock:
-            sink = Sink(self.descriptor, -(-self.num_bytes // _PAGE_BYTES) * _PAGE_BYTES)
+            sink = Sink(self, -(-self.num_bytes // _PAGE_BYTES) * _PAGE_BYTES)
             yield sink
             self.num_bytes = sink.start + sink.tell()
 
@@ -95,22 +96,17 @@ class Sink:
 
     closed = False
 
-    def __init__(self, descriptor: int, start: int) -> None:
+    def __init__(self, file: UnnamedFile, start: int) -> None:
         self.start = start
-        self._descriptor, self._num_written = descriptor, 0
+        self._file, self._end = file, start
 
     def write(self, data: Any) -> int:
         """Write all of it, or raise OSError."""
-        left = memoryview(data).cast("B")
-        num_bytes = len(left)
-        while left:
-            count = os.pwrite(self._descriptor, left, self.start + self._num_written)
-            self._num_written += count
-            left = left[count:]
-        return num_bytes
+        before, self._end = self._end, self._file.write_at(data, self._end)
+        return self._end - before
 
     def tell(self) -> int:
-        return self._num_written
+        return self._end - self.start
 
     def flush(self) -> None:
         """Do nothing: nothing is buffered."""

@@ -53,14 +53,6 @@ def write_whole(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def unnamed_file(folder: Path) -> int:
-    """Descriptor of a new file without a name: it is gone with its last descriptor or mapping."""
-    import tempfile  # here: it takes long to import, and most commands make no file
-
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-        return os.dup(file.fileno())
-
-
 def lock_now(handle: int) -> bool:
     """Lock an open file or folder against other processes, or return False if one has it locked.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from talka.data.text.pair_kernels import sum_runs, sum_windows
 from talka.data.text.segments import Inverted
-from talka.data.text.spool import OnDisk, UnnamedFile
+from talka.data.text.spool import OnDisk, SpoolFile
 from talka.data.text.weights import Weights
 from talka.threads import ThreadPool
 
@@ -104,7 +104,7 @@ class RunRows:
         self.costs = np.zeros(num_words, np.int64)
         self._runs: list[_Run] = []
         self._columns, self._sums, self._starts = (
-            UnnamedFile(folder, memory_bytes) for _ in range(3)
+            SpoolFile(folder, memory_bytes) for _ in range(3)
         )
         self._scratch = _Scratch(num_words)
 
