@@ -12,12 +12,10 @@ from talka.engine.shipping import unwrapped
 from talka.errors import NotStorableError, TaskError
 from talka.guard import Caught
 
-__all__ = ["Caught", "Problem", "apply", "call", "explain"]
-
 _MAX_TEXT = 20_000  # of a remote traceback: recursion errors are long
 
 
-class Problem(NamedTuple):
+class TaskProblem(NamedTuple):
     """A failure as plain text, fit to travel between processes."""
 
     cause: str
@@ -31,17 +29,17 @@ class Problem(NamedTuple):
 
 def call(
     function: Callable[..., Any], inputs: Sequence[Any], num_outputs: int
-) -> "list[Any] | Problem":
+) -> "list[Any] | TaskProblem":
     """The function's outputs, settled; or what went wrong."""
     with Caught() as caught:
         returned = apply(function, inputs)
         if num_outputs == 1:
-            return [storage.settle(returned)]
+            return [storage.to_storable(returned)]
         if not isinstance(returned, tuple | list) or len(returned) != num_outputs:
             raise NotStorableError(
                 f"{storage.describe(returned)} where {num_outputs} outputs were announced"
             )
-        return [storage.settle(value) for value in returned]
+        return [storage.to_storable(value) for value in returned]
     assert caught.error is not None
     return explain(caught.error, function, inputs)
 
@@ -71,7 +69,7 @@ def _end_forked() -> NoReturn:
     os._exit(code)
 
 
-def explain(error: BaseException, function: object, inputs: Sequence[Any]) -> Problem:
+def explain(error: BaseException, function: object, inputs: Sequence[Any]) -> TaskProblem:
     """Describe what a task raised, as text that any transport can carry."""
     text = "".join(traceback.format_exception(error))
     if len(text) > _MAX_TEXT:
@@ -83,7 +81,7 @@ def explain(error: BaseException, function: object, inputs: Sequence[Any]) -> Pr
     if len(inputs) > 4:
         given += (f"and {len(inputs) - 4} more",)
     line = _user_line(error, function)
-    return Problem(_utf8(cause), _utf8(line), _utf8(text), tuple(map(_utf8, given)))
+    return TaskProblem(_utf8(cause), _utf8(line), _utf8(text), tuple(map(_utf8, given)))
 
 
 def _utf8(text: str) -> str:

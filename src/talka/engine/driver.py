@@ -24,7 +24,7 @@ from talka.engine.lineage import (
     Lineage,
     OutputId,
     Retries,
-    Run,
+    RunTask,
     TaskId,
 )
 from talka.engine.shipping import name_of
@@ -192,7 +192,7 @@ class Driver(ABC):
             self._check_known(refs)
             ids = [ref.id for ref in refs]
             self._apply(self._lineage.wanted(ids))
-            pending = [output for output in set(ids) if not self._lineage.is_settled(output)]
+            pending = [output for output in set(ids) if not self._lineage.is_resolved(output)]
             waiter = _Waiter(len(pending))
             for output in pending:
                 self._waiters.setdefault(output, []).append(waiter)
@@ -203,8 +203,8 @@ class Driver(ABC):
                         self._waiters[output].remove(waiter)
         with self._lock:
             self._check_known(refs)
-            settled = [ref for ref in refs if self._lineage.is_settled(ref.id)]
-            return settled, [ref for ref in refs if not self._lineage.is_settled(ref.id)]
+            resolved = [ref for ref in refs if self._lineage.is_resolved(ref.id)]
+            return resolved, [ref for ref in refs if not self._lineage.is_resolved(ref.id)]
 
     @overload
     def fetch(self, refs: Ref) -> Any: ...
@@ -272,7 +272,7 @@ class Driver(ABC):
         with self._lock:
             if not self._is_closed:
                 self._apply(self._lineage.finished(task.id))
-                self._settle(task)
+                self._notify_waiters(task)
 
     def _raised(self, task: Task, error: TalkaError) -> None:
         self._failed(task, error, self._lineage.raised)
@@ -314,7 +314,7 @@ class Driver(ABC):
 
     def _apply(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
-            if type(instruction) is Run:
+            if type(instruction) is RunTask:
                 task = self._tasks[instruction.task]
                 if instruction.reason:
                     self._emit(TaskAgain(task.id, task.name, instruction.reason))
@@ -329,7 +329,7 @@ class Driver(ABC):
                 self._discard(instruction.output)
             elif type(instruction) is Fail:
                 self._errors[instruction.task] = self._errors[instruction.cause]
-                self._settle(self._tasks[instruction.task])
+                self._notify_waiters(self._tasks[instruction.task])
             elif type(instruction) is Forget:
                 del self._tasks[instruction.task]
                 self._errors.pop(instruction.task, None)
@@ -338,7 +338,7 @@ class Driver(ABC):
         with Logged("emit an event"):
             self.events.emit(event)
 
-    def _settle(self, task: Task) -> None:
+    def _notify_waiters(self, task: Task) -> None:
         if not self._waiters:
             return
         for output in task.outputs:

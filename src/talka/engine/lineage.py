@@ -18,7 +18,7 @@ TaskId = NewType("TaskId", int)
 OutputId = NewType("OutputId", int)
 
 
-class Run(NamedTuple):
+class RunTask(NamedTuple):
     """Start this task; `reason` says why again.
 
     It is empty for the first time, and when a start is repeated that failed for a lost input.
@@ -47,7 +47,7 @@ class Forget(NamedTuple):
     task: TaskId
 
 
-Instruction = Run | Free | Fail | Forget
+Instruction = RunTask | Free | Fail | Forget
 
 
 class Retries(NamedTuple):
@@ -233,7 +233,7 @@ class Lineage:
         output = self._outputs.get(output_id)
         return output is not None and not output.is_released
 
-    def is_settled(self, output_id: OutputId) -> bool:
+    def is_resolved(self, output_id: OutputId) -> bool:
         """Stored, or never to come."""
         output = self._outputs[output_id]
         return output.is_stored or output.producer.state is _State.FAILED
@@ -282,7 +282,7 @@ class Lineage:
 
     def _run(self, task: _Task, instructions: list[Instruction]) -> None:
         task.state = _State.RUNNING
-        instructions.append(Run(task.id, task.reason))
+        instructions.append(RunTask(task.id, task.reason))
 
     def _fail(self, first: _Task, cause: TaskId, instructions: list[Instruction]) -> None:
         stack = [first]

@@ -9,7 +9,7 @@ from talka.guard import Logged
 STRETCH_S = 0.1
 
 
-class Meter:
+class TaskMeter:
     """One worker's tasks. Used by one thread only."""
 
     __slots__ = ("_busy_s", "_bytes", "_count", "_end_s", "_name", "_start_s", "_stream", "_worker")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from talka.engine import segments, storage
 from talka.engine.segments import Segment, Shelf
-from talka.engine.storage import File, Packed
+from talka.engine.storage import File, PackedValue
 
 # Below this a value travels inside the frame: a descriptor costs about as much as copying it.
 INLINE_BYTES = 64 * 1024
@@ -29,12 +29,12 @@ class Parcels(NamedTuple):
 
 
 def is_inline(content: Any) -> bool:
-    return isinstance(content, Packed) and len(content.data) <= INLINE_BYTES
+    return isinstance(content, PackedValue) and len(content.data) <= INLINE_BYTES
 
 
 def compact(content: Any) -> Any:
-    """Turn a small Arrow or numpy value into `Packed`, which needs no descriptor."""
-    if isinstance(content, Packed | File) or content.nbytes > INLINE_BYTES:
+    """Turn a small Arrow or numpy value into `PackedValue`, which needs no descriptor."""
+    if isinstance(content, PackedValue | File) or content.nbytes > INLINE_BYTES:
         return content
     packed = storage.pack_whole(content)
     return packed if is_inline(packed) else content
@@ -78,10 +78,10 @@ def into_files(contents: list[Any]) -> None:
         contents[i] = storage.into_file(contents[i], shelf.segment(min_bytes))
 
 
-def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[Packed | File]:
+def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[PackedValue | File]:
     """Return what `wrap` was given, on the other side."""
     if not descriptors:
-        return [Packed(label) for label in labels]
+        return [PackedValue(label) for label in labels]
     ends = [0] * len(descriptors)
     on_disk = [False] * len(descriptors)
     for label in labels:
@@ -93,15 +93,17 @@ def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[Packed | F
         Segment(descriptor, num_bytes=ends[index], on_disk=on_disk[index])
         for index, descriptor in enumerate(descriptors)
     ]
-    contents: list[Packed | File] = []
+    contents: list[PackedValue | File] = []
     for label in labels:
         if isinstance(label, bytes):
-            contents.append(Packed(label))
+            contents.append(PackedValue(label))
         else:
             index, start, num_bytes, is_packed, _ = label
             contents.append(File(received[index], start, num_bytes, is_packed=is_packed))
     return contents
 
 
-def value_of(content: Packed | File) -> Any:
-    return storage.unpack(content) if isinstance(content, Packed) else storage.read_file(content)
+def value_of(content: PackedValue | File) -> Any:
+    return (
+        storage.unpack(content) if isinstance(content, PackedValue) else storage.read_file(content)
+    )

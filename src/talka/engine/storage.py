@@ -32,7 +32,7 @@ _MAX_FOREIGN_DEPTH: Final = 32
 _ARROW = (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)
 
 
-class Packed(NamedTuple):
+class PackedValue(NamedTuple):
     """A plain value as bytes: immutable, sized, the same in every process."""
 
     data: bytes
@@ -58,17 +58,17 @@ class File:
 
 def size_in_memory(value: Any) -> int:
     """Return the bytes that a settled value keeps alive."""
-    if isinstance(value, Packed):
+    if isinstance(value, PackedValue):
         return len(value.data)
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     return int(value.get_total_buffer_size())
 
 
-def settle(value: Any) -> Any:
+def to_storable(value: Any) -> Any:
     """Make a value that a task returned fit to be an output: immutable, checked, not a thin view.
 
-    Arrow and numpy stay what they are; everything else becomes `Packed`.
+    Arrow and numpy stay what they are; everything else becomes `PackedValue`.
     """
     if isinstance(value, np.ndarray) and value.ndim > 0:
         if value.dtype.hasobject:
@@ -83,9 +83,9 @@ def settle(value: Any) -> Any:
     return pack(value)
 
 
-def pack(value: Any) -> Packed:
+def pack(value: Any) -> PackedValue:
     """A plain value as msgpack; tuples stay tuples and numpy scalars numpy scalars."""
-    return Packed(_packed(value, num_tuples=0))
+    return PackedValue(_packed(value, num_tuples=0))
 
 
 def _packed(value: Any, num_tuples: int) -> bytes:
@@ -114,12 +114,12 @@ def _is_shallow(value: Any) -> bool:
     return False
 
 
-def pack_whole(value: Any) -> Packed:
+def pack_whole(value: Any) -> PackedValue:
     """Return an Arrow or numpy value as msgpack, for small ones that travel inside a frame."""
-    return Packed(msgpack.packb(msgpack.ExtType(_WHOLE, to_buffer(value).to_pybytes())))
+    return PackedValue(msgpack.packb(msgpack.ExtType(_WHOLE, to_buffer(value).to_pybytes())))
 
 
-def unpack(packed: Packed) -> Any:
+def unpack(packed: PackedValue) -> Any:
     return msgpack.unpackb(packed.data, ext_hook=_unpack_other, strict_map_key=False)
 
 
@@ -196,26 +196,26 @@ def _unpack_foreign(data: bytes, depth: int) -> Any:
 def read_file(file: File) -> Any:
     """The value in a file: Arrow and numpy mapped without a copy, plain values unpacked."""
     buffer = file.buffer()
-    return unpack(Packed(buffer.to_pybytes())) if file.is_packed else read(buffer)
+    return unpack(PackedValue(buffer.to_pybytes())) if file.is_packed else read(buffer)
 
 
 def in_memory(file: File) -> Any:
     """Copy a file into memory of this process, as a settled value that needs no descriptor."""
     data = file.buffer().to_pybytes()
-    return Packed(data) if file.is_packed else read(pa.py_buffer(data))
+    return PackedValue(data) if file.is_packed else read(pa.py_buffer(data))
 
 
 def into_file(content: Any, segment: Segment) -> File:
     """Append a settled value or a file to a segment; OSError when the disk is full."""
     with segment.appending() as sink:
-        if isinstance(content, Packed):
+        if isinstance(content, PackedValue):
             sink.write(content.data)
         elif isinstance(content, File):
             sink.write(content.buffer())
         else:
             with pa.PythonFile(sink, "w") as stream:
                 write(content, stream)
-    is_packed = content.is_packed if isinstance(content, File) else isinstance(content, Packed)
+    is_packed = content.is_packed if isinstance(content, File) else isinstance(content, PackedValue)
     return File(segment, sink.start, sink.tell(), is_packed=is_packed)
 
 

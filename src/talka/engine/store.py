@@ -10,7 +10,7 @@ from typing import Any
 from talka.engine import parcels, segments, storage
 from talka.engine.lineage import OutputId
 from talka.engine.segments import Shelf
-from talka.engine.storage import File, Packed
+from talka.engine.storage import File, PackedValue
 from talka.errors import DescriptorLimitError, StorageFullError
 from talka.units import format_bytes
 
@@ -77,9 +77,9 @@ class Store:
     def get(self, output: OutputId) -> Any:
         """The value, without a copy. KeyError when it is not here."""
         content = self._touch(output).content
-        return parcels.value_of(content) if isinstance(content, Packed | File) else content
+        return parcels.value_of(content) if isinstance(content, PackedValue | File) else content
 
-    def share(self, outputs: Sequence[OutputId]) -> list[Packed | File | None]:
+    def share(self, outputs: Sequence[OutputId]) -> list[PackedValue | File | None]:
         """Return values in a form that another process can read; None for each that is not here."""
         if not outputs:
             return []
@@ -87,7 +87,7 @@ class Store:
         contents = [None if entry is None else entry.content for entry in entries]
         total = sum(_size(c) for c in contents if c is not None and not isinstance(c, File))
         shelf, min_bytes = Shelf(), total / segments.max_in_message()
-        shared: list[Packed | File | None] = []
+        shared: list[PackedValue | File | None] = []
         for output, entry in zip(outputs, entries, strict=True):
             shared.append(None if entry is None else self._share(output, entry, shelf, min_bytes))
         self._bound_descriptors()
@@ -95,7 +95,7 @@ class Store:
 
     def _share(
         self, output: OutputId, entry: _Entry, shelf: Shelf, min_bytes: float
-    ) -> Packed | File:
+    ) -> PackedValue | File:
         content = entry.content
         if isinstance(content, File) or parcels.is_inline(content):
             return content  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from talka.engine import parcels, storage
-from talka.engine.calls import Problem
+from talka.engine.calls import TaskProblem
 from talka.engine.descriptors import limit_explained
 from talka.engine.gangs.nursery import Nursery, Rank
 from talka.engine.local.lifeline import end_group
@@ -192,7 +192,7 @@ class _Gang:
         if "event" in frame:
             self._events.tell(EVENTS[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
-            problem = Problem(*frame["problem"])
+            problem = TaskProblem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"
             return Sign(rank, time.monotonic(), died=False, how=how)
         else:
@@ -235,4 +235,4 @@ def _environment(size: int) -> dict[str, str]:
 
 def encoded(value: Any) -> parcels.Parcels:
     """A rank's result, ready to travel."""
-    return parcels.wrap([storage.settle(value)])
+    return parcels.wrap([storage.to_storable(value)])

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from talka.engine.calls import Caught, apply, explain
+from talka.engine.calls import apply, explain
 from talka.engine.gangs.gang import GangWorker, encoded
 from talka.engine.local import wire
 from talka.engine.shipping import unship
 from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream
+from talka.guard import Caught
 
 _SHOWN = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
 

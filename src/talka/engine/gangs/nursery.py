@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from talka.engine.local.processes import Child, Peer, WorkerDied
+from talka.engine.local.processes import Child, WorkerDied, WorkerHandle
 
 
 class Nursery:
@@ -51,7 +51,7 @@ class Nursery:
         self._process.end()
 
 
-class Rank(Peer):
+class Rank(WorkerHandle):
     """A process that a nursery forked."""
 
     def __init__(

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from talka.engine import storage
 from talka.engine.gangs.gang import GangWorker
-from talka.engine.storage import Packed
+from talka.engine.storage import PackedValue
 from talka.errors import InvalidValueError
 from talka.events import RUN_DIR_VARIABLE, Stream
 
@@ -41,10 +41,10 @@ def _stream(rank: int, events: Stream) -> Stream:
 
 def _gathered(value: Any, size: int) -> list[Any]:
     """All ranks' results, sent in storage form: no pickle between ranks."""
-    settled = storage.settle(value)
-    data = settled.data if isinstance(settled, Packed) else storage.to_buffer(settled)
+    storable = storage.to_storable(value)
+    data = storable.data if isinstance(storable, PackedValue) else storage.to_buffer(storable)
     mine = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
-    described = torch.tensor([len(mine), isinstance(settled, Packed)])
+    described = torch.tensor([len(mine), isinstance(storable, PackedValue)])
     all_described = [torch.empty_like(described) for _ in range(size)]
     dist.all_gather(all_described, described)
     longest = max(int(each[0]) for each in all_described)

@@ -15,14 +15,14 @@ from typing import Any
 from talka import machine
 from talka.engine import parcels
 from talka.engine.base import Ref
-from talka.engine.calls import Problem, call
+from talka.engine.calls import TaskProblem, call
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.frozen import frozen
 from talka.engine.gangs.gang import local_gang
 from talka.engine.lineage import OutputId
 from talka.engine.local.lane import Lane
 from talka.engine.local.processes import WorkerDied, WorkerProcess
-from talka.engine.meter import Meter
+from talka.engine.meter import TaskMeter
 from talka.engine.shipping import ship
 from talka.engine.storage import describe
 from talka.engine.store import Store
@@ -132,17 +132,17 @@ class Embedded(Driver):
 
     def _serve_native(self, name: str) -> None:
         self._thread_state.in_task = True
-        meter = Meter(name, self.events)
+        meter = TaskMeter(name, self.events)
         while (task := self._native.next(when_idle=meter.flush)) is not None:
             self._serve(task, self._run_native, task, meter)
 
     def _serve_python(self, name: str) -> None:
-        meter = Meter(name, self.events)
+        meter = TaskMeter(name, self.events)
         crew: list[WorkerProcess] = []  # the worker process of this thread, if there is one
         while (task := self._python.next(when_idle=meter.flush)) is not None:
             self._serve(task, self._run_on, crew, task, name, meter)
 
-    def _run_on(self, crew: list[WorkerProcess], task: Task, name: str, meter: Meter) -> None:
+    def _run_on(self, crew: list[WorkerProcess], task: Task, name: str, meter: TaskMeter) -> None:
         if not crew:
             crew.append(self._start_worker())
         [worker] = crew
@@ -150,23 +150,23 @@ class Embedded(Driver):
             self._run_python(task, worker, meter)
         except WorkerDied as death:
             crew.clear()
-            self._bury(task, worker, name, str(death))
+            self._handle_death(task, worker, name, str(death))
         finally:
             if crew and worker.is_awaited:  # an error left half a reply behind
                 crew.clear()
                 self._dismiss(worker)
 
-    def _run_native(self, task: Task, meter: Meter) -> None:
+    def _run_native(self, task: Task, meter: TaskMeter) -> None:
         arguments = self._arguments(task)
         if arguments is None:
             return
         start_s = time.time()
         outputs = call(task.function, arguments, len(task.outputs))
-        if not isinstance(outputs, Problem):
+        if not isinstance(outputs, TaskProblem):
             outputs = [frozen(output) for output in outputs]
         self._conclude(task, outputs, start_s, time.time(), meter)
 
-    def _run_python(self, task: Task, worker: WorkerProcess, meter: Meter) -> None:
+    def _run_python(self, task: Task, worker: WorkerProcess, meter: TaskMeter) -> None:
         inputs = task.inputs
         shared = self._store.share(inputs)
         lost = [output for output, content in zip(inputs, shared, strict=True) if content is None]
@@ -183,9 +183,9 @@ class Embedded(Driver):
         reply, descriptors = worker.run(
             frame, wrapped.descriptors, function_id=number, function=function
         )
-        outputs: Sequence[Any] | Problem
+        outputs: Sequence[Any] | TaskProblem
         if "problem" in reply:
-            outputs = Problem(*reply["problem"])
+            outputs = TaskProblem(*reply["problem"])
         else:
             outputs = parcels.unwrap(reply["outputs"], descriptors)
         self._conclude(task, outputs, reply["start_s"], reply["end_s"], meter)
@@ -193,13 +193,13 @@ class Embedded(Driver):
     def _conclude(
         self,
         task: Task,
-        outputs: Sequence[Any] | Problem,
+        outputs: Sequence[Any] | TaskProblem,
         start_s: float,
         end_s: float,
-        meter: Meter,
+        meter: TaskMeter,
     ) -> None:
         num_bytes = 0
-        if isinstance(outputs, Problem):
+        if isinstance(outputs, TaskProblem):
             self._raised(task, outputs.as_error(task.label))
         else:
             for output, content in zip(task.outputs, outputs, strict=True):
@@ -242,7 +242,7 @@ class Embedded(Driver):
         worker.end()
         return True
 
-    def _bury(self, task: Task, worker: WorkerProcess, name: str, how: str) -> None:
+    def _handle_death(self, task: Task, worker: WorkerProcess, name: str, how: str) -> None:
         if not self._dismiss(worker):
             return
         self._emit(WorkerLost(name, how))

@@ -23,7 +23,7 @@ class WorkerDied(Exception):
     """The process ended without an answer."""
 
 
-class Peer:
+class WorkerHandle:
     """A process with a channel to it. It leads a process group, and ends when we do."""
 
     def __init__(self, channel: socket.socket, pid: int, pidfd: int) -> None:
@@ -75,7 +75,7 @@ class Peer:
         return "it closed its channel" if code is None else how_it_ended(code)
 
 
-class Child(Peer):
+class Child(WorkerHandle):
     """A process that we started: a module's `main` under a keeper, which ends it when we end.
 
     Our child is the keeper; it kills all processes below it before it ends, as the worker did.

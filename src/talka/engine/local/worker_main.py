@@ -9,11 +9,12 @@ import time
 from typing import Any
 
 from talka.engine import parcels
-from talka.engine.calls import Caught, Problem, call, explain
+from talka.engine.calls import TaskProblem, call, explain
 from talka.engine.local import wire
 from talka.engine.parcels import Parcels
 from talka.engine.shipping import unship
 from talka.errors import DescriptorLimitError
+from talka.guard import Caught
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
         sys.path[:] = hello["path"]
         while True:
             start_s = time.time()
-            outcome: Parcels | Problem
+            outcome: Parcels | TaskProblem
             try:
                 frame, descriptors = wire.receive(channel)
                 start_s = time.time()
@@ -32,7 +33,7 @@ def main() -> None:
             except DescriptorLimitError as error:  # all of the frame was read: the next can follow
                 outcome = explain(error, None, ())
             reply = {"start_s": start_s, "end_s": time.time()}
-            if isinstance(outcome, Problem):
+            if isinstance(outcome, TaskProblem):
                 wire.send(channel, {**reply, "problem": list(outcome)})
             else:
                 wire.send(channel, {**reply, "outputs": outcome.labels}, outcome.descriptors)
@@ -43,7 +44,7 @@ def main() -> None:
 
 def _run(
     frame: dict[str, Any], descriptors: list[int], functions: dict[int, Any]
-) -> Parcels | Problem:
+) -> Parcels | TaskProblem:
     function: Any = None
     arguments: list[Any] = []
     with Caught() as caught:
@@ -58,6 +59,6 @@ def _run(
         for position, constant in unship(frame["constants"]) if frame["constants"] else ():
             arguments.insert(position, constant)
         outputs = call(function, arguments, frame["num_outputs"])
-        return outputs if isinstance(outputs, Problem) else parcels.wrap(outputs)
+        return outputs if isinstance(outputs, TaskProblem) else parcels.wrap(outputs)
     assert caught.error is not None
     return explain(caught.error, function, arguments)

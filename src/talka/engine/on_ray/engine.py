@@ -26,15 +26,16 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from talka.engine.calls import Caught, Problem
+from talka.engine.calls import TaskProblem
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.gangs.gang import check_size
 from talka.engine.lineage import OutputId
-from talka.engine.meter import Meter
+from talka.engine.meter import TaskMeter
 from talka.engine.on_ray.task import Receipt, run_task, value_of
 from talka.engine.shipping import ship
 from talka.errors import TaskDiedError
 from talka.events import Stream, WorkerLost
+from talka.guard import Caught
 
 _DEATHS = (
     WorkerCrashedError,
@@ -73,7 +74,7 @@ class OnRay(Driver):
         """By machine: outputs that go with it."""
         self._functions: dict[bytes, Any] = {}
         self._num_dealt = itertools.count()
-        self._meters: dict[str, Meter] = {}
+        self._meters: dict[str, TaskMeter] = {}
         # Ray calls back in a thread of its own that must not wait: it only puts into this queue.
         self._reports: SimpleQueue[tuple[Task, Callable[[], None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._listen, name="talka-ray", daemon=True)
@@ -174,13 +175,13 @@ class OnRay(Driver):
             self._failed_on_ray(task, caught.error)
             return
         if receipt.problem is not None:
-            self._raised(task, Problem(*receipt.problem).as_error(task.label))
+            self._raised(task, TaskProblem(*receipt.problem).as_error(task.label))
         else:
             with self._lock:
                 for output, *made in zip(task.outputs, outputs, receipt.sizes_bytes, strict=True):
                     self._keep(output, receipt.machine, *made)
             self._finished(task)
-        meter = self._meters.setdefault(receipt.worker, Meter(receipt.worker, self.events))
+        meter = self._meters.setdefault(receipt.worker, TaskMeter(receipt.worker, self.events))
         meter.add(task.name, receipt.start_s, receipt.end_s, sum(receipt.sizes_bytes))
 
     def _keep(self, output: OutputId, machine: str, stored: Any, size_bytes: int) -> None:

@@ -18,12 +18,13 @@ from ray.util.scheduling_strategies import (
 )
 
 from talka.engine import storage
-from talka.engine.calls import Caught, Problem, apply, explain
+from talka.engine.calls import TaskProblem, apply, explain
 from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, GangWorker, Sign, culprit
 from talka.engine.on_ray.task import stored_form, value_of
 from talka.engine.shipping import ship, unship
 from talka.errors import ClusterError, GangError
 from talka.events import Stream
+from talka.guard import Caught
 
 _PLACE_TIMEOUT_S = 60
 _SIOCGIFADDR = 0x8915
@@ -55,7 +56,7 @@ class _Rank:
         return int(self._store.port)
 
     def run(self, shipped: bytes, host: str, port: int, run_dir: str | None) -> Any:
-        """The result in storage form, or a `Problem`."""
+        """The result in storage form, or a `TaskProblem`."""
         function: Any = None
         with Caught() as caught:
             import torch.distributed as dist
@@ -69,7 +70,7 @@ class _Rank:
             worker = GangWorker(
                 self._rank, self._size, events, Path(os.readlink("/proc/self/fd/1"))
             )
-            return stored_form(storage.settle(apply(function, (worker, *args))))
+            return stored_form(storage.to_storable(apply(function, (worker, *args))))
         assert caught.error is not None
         return explain(caught.error, function, ())
 
@@ -150,7 +151,7 @@ def _outcome(rank: int, ref: Any, results: dict[int, Any]) -> Sign | None:
     except RayError as error:
         why = str(error).strip().partition("\n")[0].rstrip(".")
         return Sign(rank, time.monotonic(), died=True, how=f"died ({why})")
-    if isinstance(outcome, Problem):
+    if isinstance(outcome, TaskProblem):
         how = f"raised {outcome.cause}\n  at {outcome.line}"
         return Sign(rank, time.monotonic(), died=False, how=how)
     results[rank] = value_of(outcome)

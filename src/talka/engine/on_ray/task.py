@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from talka.engine import storage
-from talka.engine.calls import Caught, Problem, call, explain
+from talka.engine.calls import TaskProblem, call, explain
 from talka.engine.shipping import unship
-from talka.engine.storage import Packed
+from talka.engine.storage import PackedValue
+from talka.guard import Caught
 
 
 class Receipt(NamedTuple):
@@ -31,14 +32,14 @@ def run_task(shipped: bytes, constants: bytes | None, num_outputs: int, *inputs:
     function: Any = None
     arguments: list[Any] = []
     stored: list[Any] = [None] * num_outputs
-    problem: Problem | None = None
+    problem: TaskProblem | None = None
     with Caught() as caught:
         arguments = [value_of(value) for value in inputs]
         function = unship(shipped)
         for position, constant in unship(constants) if constants else ():
             arguments.insert(position, constant)
         outcome = call(function, arguments, num_outputs)
-        if isinstance(outcome, Problem):
+        if isinstance(outcome, TaskProblem):
             problem = outcome
         else:
             stored = [stored_form(value) for value in outcome]
@@ -50,18 +51,18 @@ def run_task(shipped: bytes, constants: bytes | None, num_outputs: int, *inputs:
 
 def stored_form(value: Any) -> Any:
     """Plain values as bytes, Arrow and numpy as an IPC file in an array, which Ray maps uncopied."""
-    if isinstance(value, Packed):
+    if isinstance(value, PackedValue):
         return value.data
     return np.frombuffer(storage.to_buffer(value), np.uint8)
 
 
 def value_of(stored: Any) -> Any:
     if isinstance(stored, bytes):
-        return storage.unpack(Packed(stored))
+        return storage.unpack(PackedValue(stored))
     return storage.from_buffer(stored)
 
 
-def _receipt(start_s: float, sizes_bytes: tuple[int, ...], problem: Problem | None) -> Receipt:
+def _receipt(start_s: float, sizes_bytes: tuple[int, ...], problem: TaskProblem | None) -> Receipt:
     import ray
 
     return Receipt(

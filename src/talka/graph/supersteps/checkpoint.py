@@ -143,8 +143,8 @@ def _write(path: Path, identity: str, saved: Saved) -> None:
 
 def _entry(value: Any, blobs: list[Any]) -> tuple[bool, int, int]:
     """Whether it is a plain value, its bytes and their checksum."""
-    settled = storage.settle(value)
-    is_plain = isinstance(settled, storage.Packed)
+    settled = storage.to_storable(value)
+    is_plain = isinstance(settled, storage.PackedValue)
     blob = settled.data if is_plain else storage.to_buffer(settled)
     blobs.append(blob)
     return is_plain, len(blob), zlib.crc32(blob)
