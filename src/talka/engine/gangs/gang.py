@@ -190,7 +190,7 @@ class _Gang:
         except WorkerDied as death:
             return Sign(rank, time.monotonic(), died=True, how=f"died ({death})")
         if "event" in frame:
-            self._events.tell(EVENTS[frame["event"]](*frame["fields"]))
+            self._events.notify_listeners(EVENTS[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
             problem = TaskProblem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"
