@@ -1,4 +1,4 @@
-"""Keyword arguments that were renamed: the former name works for a while, with a warning."""
+"""Deprecated names of keyword arguments, which still work but cause a warning."""
 
 import functools
 import warnings
@@ -10,7 +10,10 @@ R = TypeVar("R")
 
 
 def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Accept former names of keyword arguments: `@renamed(spec="compressor")`.
+    """Return a decorator that accepts former names of keyword arguments.
+
+    `@renamed(spec="compressor")` passes the value of `spec` as `compressor`, with a
+    DeprecationWarning.
 
     >>> @renamed(spec="compressor")
     ... def attach(model, compressor): ...

@@ -1,7 +1,7 @@
-"""Values inside messages between processes: small ones in the frame, the rest in segments.
+"""Values in messages between processes: small ones in the frame, large ones in segments.
 
-The frame holds a label for each value: its bytes, or where it stands in a segment. The descriptors
-of the segments travel behind the frame.
+The frame has a label for each value: its bytes, or its position in a segment. The descriptors of the
+segments are sent after the frame.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from talka.engine import segments, storage
 from talka.engine.segments import Segment, Shelf
 from talka.engine.storage import File, PackedValue
 
-# Below this a value travels inside the frame: a descriptor costs about as much as copying it.
+# Smaller values are sent inside the frame: a descriptor costs about as much as copying them.
 INLINE_BYTES = 64 * 1024
 MAX_INLINE_BYTES = 16 * 1024 * 1024
-"""Bytes that all values inside one frame may take together; frames are bounded."""
+"""Bytes that all values in one frame may have together, as frames have a maximum size."""
 
 
 class Parcels(NamedTuple):
-    """The labels in the frame, and the segments whose descriptors travel behind it."""
+    """Labels for the frame, and the segments whose descriptors are sent after it."""
 
     labels: list[Any]
     segments: list[Segment]
@@ -29,6 +29,7 @@ class Parcels(NamedTuple):
 
 
 def is_inline(content: Any) -> bool:
+    """Return whether a value is small enough to be sent inside the frame."""
     return isinstance(content, PackedValue) and len(content.data) <= INLINE_BYTES
 
 
@@ -41,10 +42,10 @@ def compact(content: Any) -> Any:
 
 
 def wrap(values: Sequence[Any]) -> Parcels:
-    """Prepare settled values or files for a message."""
+    """Prepare storable values or files for a message."""
     if not values:
         return Parcels([], [])
-    if len(values) == 1 and is_inline(values[0]):  # as for most tasks
+    if len(values) == 1 and is_inline(values[0]):  # the usual case
         return Parcels([values[0].data], [])
     contents = [compact(value) for value in values]
     left = MAX_INLINE_BYTES
@@ -70,7 +71,7 @@ def wrap(values: Sequence[Any]) -> Parcels:
 
 
 def into_files(contents: list[Any]) -> None:
-    """Replace settled values by files in shared memory, in as few segments as is sensible."""
+    """Replace storable values by files in shared memory, in few segments."""
     loose = [i for i, content in enumerate(contents) if not isinstance(content, File | bytes)]
     min_bytes = sum(storage.size_in_memory(contents[i]) for i in loose) / segments.max_in_message()
     shelf = Shelf()
@@ -79,7 +80,7 @@ def into_files(contents: list[Any]) -> None:
 
 
 def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[PackedValue | File]:
-    """Return what `wrap` was given, on the other side."""
+    """Return the values that were given to `wrap`, in the receiving process."""
     if not descriptors:
         return [PackedValue(label) for label in labels]
     ends = [0] * len(descriptors)
@@ -104,6 +105,7 @@ def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[PackedValu
 
 
 def value_of(content: PackedValue | File) -> Any:
+    """Return the value itself; Arrow and numpy in a file are mapped, not copied."""
     return (
         storage.unpack(content) if isinstance(content, PackedValue) else storage.read_file(content)
     )

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, without a name, or compressed."""
+"""Files that are written completely or not at all, unnamed files, and compressed files."""
 
 from talka.files.unnamed import UnnamedFile, unnamed_file
 from talka.files.writing import (

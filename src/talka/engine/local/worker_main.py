@@ -1,6 +1,6 @@
-"""A worker process of the embedded engine, which `keeper.py` forks.
+"""Main loop of a worker process of the embedded engine, which `keeper.py` forks.
 
-frame with a task -> map its inputs -> call the function -> outputs: inline or in shared memory
+receive a task -> map its inputs -> call the function -> send outputs inline or in shared memory
 """
 
 import socket
@@ -18,6 +18,7 @@ from talka.guard import Caught
 
 
 def main() -> None:
+    """Run tasks until the driver closes the channel."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     functions: dict[int, Any] = {}
     try:
@@ -30,14 +31,16 @@ def main() -> None:
                 frame, descriptors = wire.receive(channel)
                 start_s = time.time()
                 outcome = _run(frame, descriptors, functions)
-            except DescriptorLimitError as error:  # all of the frame was read: the next can follow
+            except (
+                DescriptorLimitError
+            ) as error:  # the whole frame was read, so the next can follow
                 outcome = explain(error, None, ())
             reply = {"start_s": start_s, "end_s": time.time()}
             if isinstance(outcome, TaskProblem):
                 wire.send(channel, {**reply, "problem": list(outcome)})
             else:
                 wire.send(channel, {**reply, "outputs": outcome.labels}, outcome.descriptors)
-            del outcome  # its files belong to the driver now
+            del outcome  # the driver owns its files now
     except (EOFError, ConnectionError):
         return  # the driver closed the engine
 
@@ -45,6 +48,7 @@ def main() -> None:
 def _run(
     frame: dict[str, Any], descriptors: list[int], functions: dict[int, Any]
 ) -> Parcels | TaskProblem:
+    """Run the task of a frame; everything that it raises becomes a problem."""
     function: Any = None
     arguments: list[Any] = []
     with Caught() as caught:
