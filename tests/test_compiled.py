@@ -3,9 +3,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba import types
 from numba.core import caching
 
-from talka.compiled import compiled, compiled_with, inlined
+from talka.compiled import compiled, compiled_for, compiled_with, inlined
 
 SOURCES = Path(__file__).parents[1] / "src" / "talka"
 
@@ -23,10 +24,18 @@ def test_kernels_compile_without_any_folder_to_keep_them_in(way, monkeypatch):
     assert twice(21) == 42
 
 
-@pytest.mark.parametrize("folder", ["compress", "exchange", "train"])
-def test_all_kernels_are_compiled_in_this_one_way(folder):
-    found = [path for path in (SOURCES / folder).rglob("*.py") if "njit" in path.read_text()]
-    assert found == []
+def test_all_kernels_are_compiled_in_this_one_way():
+    callers = [path for path in SOURCES.rglob("*.py") if "njit" in path.read_text()]
+    assert callers == [SOURCES / "compiled.py"]
+
+
+def test_a_signature_compiles_a_kernel_at_once():
+    @compiled_for(types.int64)
+    def twice(x):
+        return 2 * x
+
+    assert len(twice.signatures) == 1
+    assert twice(21) == 42
 
 
 def test_a_kernel_is_compiled_again_if_a_class_among_its_arguments_was_renamed(tmp_path):

@@ -94,7 +94,7 @@ def test_nonsense_is_refused_by_name(parse, text):
 
 @pytest.mark.parametrize("text", ["0gbit", "100", "1GB", "1gbps"])
 def test_a_rate_is_above_zero_and_has_a_unit_of_bits(text):
-    with pytest.raises(InvalidValueError, match="bits a second"):
+    with pytest.raises(InvalidValueError, match="bits per second"):
         parse_rate(text)
 
 

@@ -1,8 +1,9 @@
-"""The one way kernels are compiled: they release the GIL and are kept on disk.
+"""The one place that calls numba: kernels release the GIL, and their machine code is kept on disk.
 
-Never `parallel=True`: the caller cuts the work, so that it can be interrupted between the pieces
-and threads are counted in one place. Never `fastmath`: it doubled the time of loops that gather,
-and sums would depend on the processor.
+Never `parallel=True`: the caller divides the work, so that it can be interrupted between pieces and
+threads are counted in one place. Never `fastmath` by default: it doubled the time of loops that
+gather, and sums would depend on the processor. Numba's cache does not notice a change of the options
+below: after one, remove the `__pycache__` folders of the kernels.
 """
 
 from collections.abc import Callable
@@ -19,19 +20,41 @@ def compiled(function: Kernel) -> Kernel:
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile a kernel into each of its callers: for a few lines inside of a hot loop."""
+    """Compile a kernel into each of its callers: for a few lines inside a hot loop."""
     return compiled_with(function, forceinline=True)
 
 
-def compiled_with(function: Kernel, **options: Any) -> Kernel:
-    """Compile a kernel with further options of numba."""
+def compiled_for(*signature: Any) -> Callable[[Kernel], Kernel]:
+    """Return a decorator that compiles a kernel at once, for arguments of these numba types."""
+    return lambda function: compiled_with(function, signature)
+
+
+def compiled_with(
+    function: Kernel,
+    signature: tuple[Any, ...] | None = None,
+    *,
+    cache: bool = True,
+    **options: Any,
+) -> Kernel:
+    """Compile a kernel with further options of numba.
+
+    Parameters
+    ----------
+    signature
+        Compile at once for these types; by default at the first call, for the types of its arguments.
+    cache
+        Keep the machine code on disk, unless there is no folder to write to.
+    """
     options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        kernel = numba.njit(function, cache=True, **options)
-        _skip_outdated_index(kernel)
-        return cast(Kernel, kernel)
-    except RuntimeError:  # no folder to keep it in, as in a read-only container without a home
-        return cast(Kernel, numba.njit(function, cache=False, **options))
+        kernel = numba.njit(cache=cache, **options)(function)
+    except RuntimeError:  # no folder for the cache, as in a read-only container without a home
+        kernel = numba.njit(**options)(function)
+    _skip_outdated_index(kernel)
+    if signature is not None and hasattr(kernel, "compile"):  # not if numba is switched off
+        kernel.compile(signature)
+        kernel.disable_compile()
+    return cast(Kernel, kernel)
 
 
 def _skip_outdated_index(kernel: Any) -> None:

@@ -1,14 +1,20 @@
-"""Packages that only some parts of talka need, and how to install them."""
+"""Optional packages: some parts of talka need them, and an extra of talka installs them."""
 
 from importlib.util import find_spec
 
 from talka.errors import MissingPackageError
 
 EXTRAS = {"torch": "train", "safetensors": "train", "ray": "cluster"}
-"""The extra of talka that installs a package."""
+"""Package -> extra of talka that installs it."""
 
 
 def require(package: str, *, by: str) -> None:
-    """Raise `MissingPackageError` if a package of an extra is not installed."""
+    """Raise MissingPackageError if an optional package is not installed.
+
+    Parameters
+    ----------
+    by
+        Part of talka that needs the package, for the message.
+    """
     if find_spec(package) is None:
         raise MissingPackageError(package, EXTRAS[package], by)

@@ -1,4 +1,4 @@
-"""Guards for threads that serve others: such a thread must survive whatever it is given to run."""
+"""Context managers that catch everything, for threads that must survive the code they run."""
 
 import logging
 import threading
@@ -9,10 +9,10 @@ logger = logging.getLogger(__name__)
 
 
 class Caught:
-    """`with Caught() as caught:` keeps what the block raises in `caught.error`.
+    """Catches everything that the block raises and keeps it in `error`.
 
-    Everything is caught. `SystemExit` and `asyncio.CancelledError` are no `Exception`, yet a task
-    may raise them, and they would end the thread that runs it without a word.
+    `SystemExit` and `asyncio.CancelledError` are caught too. They are not subclasses of `Exception`,
+    but a task may raise them, and they would end its thread without a message.
 
     >>> with Caught() as caught:
     ...     raise SystemExit(3)
@@ -31,15 +31,15 @@ class Caught:
 
 
 class Logged(Caught):
-    """Logs what the block raises, and continues: for listeners, whose errors concern nobody else.
+    """Catches and logs what the block raises: for listeners, whose errors must not stop the work.
 
-    In the main thread `KeyboardInterrupt` and `SystemExit` pass: that is how Ctrl+C and SIGTERM
-    arrive.
+    In the main thread `KeyboardInterrupt` and `SystemExit` are not caught, as Ctrl+C and SIGTERM
+    raise them.
 
     Parameters
     ----------
     action
-        What the block does, for the log: "deliver an event".
+        Purpose of the block, for the log, such as "deliver an event".
     """
 
     def __init__(self, action: str) -> None:
@@ -59,7 +59,7 @@ class Logged(Caught):
 
 
 def is_signal(error: BaseException | None) -> bool:
-    """Whether an error that was raised in this thread may come from Ctrl+C or SIGTERM."""
+    """Return whether an error raised in this thread may come from Ctrl+C or SIGTERM."""
     return (
         isinstance(error, KeyboardInterrupt | SystemExit)
         and threading.current_thread() is threading.main_thread()

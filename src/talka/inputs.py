@@ -1,7 +1,7 @@
-"""Files, pipes and standard input, as all commands read them.
+"""Input files, pipes and standard input of all commands.
 
 `-` is standard input. A pipe (`<(command)`, `/dev/stdin`, a named pipe) can be read only once: code
-that looks at its input twice must use `repeatable`, and predictions must not look at it at all.
+that reads its input twice must use `repeatable`, and predictions must not read it at all.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from talka.errors import InputError
-from talka.files import unnamed_file
+from talka.files import UnnamedFile, unnamed_file
 
 STDIN = "-"
 _PIECE_BYTES = 1 << 20
 
 
 def name_of(path: Path | str) -> str:
-    """Return the name for messages.
+    """Return the name of an input for messages.
 
     >>> name_of("-"), name_of(Path("edges.txt"))
     ('standard input', 'edges.txt')
@@ -29,7 +29,7 @@ def name_of(path: Path | str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return text that any stream can print: bytes that are not UTF-8 become escapes.
+    r"""Return text that any stream can print: bytes that are not UTF-8 are escaped.
 
     >>> printable("caf\udce9.txt")
     'caf\\xe9.txt'
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 
 
 def is_piped(path: Path | str) -> bool:
-    """Whether this is standard input or anything else that is neither a file nor a folder."""
+    """Return whether this is standard input, or exists and is neither a file nor a folder."""
     return str(path) == STDIN or (
         os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     )
@@ -46,7 +46,10 @@ def is_piped(path: Path | str) -> bool:
 
 @contextlib.contextmanager
 def open_input(path: Path | str) -> Iterator[BinaryIO]:
-    """Open a file, a pipe or standard input; refuse a terminal, which would wait in silence."""
+    """Open a file, a pipe or standard input.
+
+    Raises InputError for a terminal, where the command would wait without a message.
+    """
     with _standard_input() if str(path) == STDIN else open(path, "rb") as file:
         if file.isatty():
             advice = "Redirect a file or a pipe to it, or give the name of a file."
@@ -64,13 +67,17 @@ def _standard_input() -> contextlib.AbstractContextManager[BinaryIO]:
 def repeatable(
     path: Path | str, check: Callable[[bytes], None] = lambda beginning: None
 ) -> Iterator[Path]:
-    """Give a path that can be opened several times, by any library.
+    """Yield a path that can be opened several times, by any library.
 
-    A file is given as it is, or as a descriptor if its name is not UTF-8. The content of a pipe is copied to an unnamed file in the folder for
-    temporary files, which TMPDIR chooses. A device is refused, as it may never end.
+    A file keeps its path, or gets one in /proc if its name is not UTF-8. The content of a pipe is
+    copied to an unnamed file in the temporary folder (see TMPDIR). Raises InputError for a device,
+    as it may never end.
 
+    Parameters
+    ----------
     check
-        Called with the first megabyte of a pipe, to raise an error before the disk fills.
+        Called with the first megabyte of a pipe, so that it can raise an error before the disk is
+        full.
     """
     if not is_piped(path):
         with contextlib.ExitStack() as stack:
@@ -86,15 +93,16 @@ def repeatable(
     folder = Path(tempfile.gettempdir())
     with contextlib.ExitStack() as stack:
         with _storing(path, folder):
-            copy = stack.enter_context(os.fdopen(unnamed_file(folder), "wb", buffering=0))
+            copy = stack.enter_context(UnnamedFile(unnamed_file(folder)))
         with open_input(path) as file:
             piece = file.read(_PIECE_BYTES)
             check(piece)
+            end = 0
             while piece:
                 with _storing(path, folder):
-                    _write_all(copy.fileno(), piece)
+                    end = copy.write_at(piece, end)
                 piece = file.read(_PIECE_BYTES)
-        yield Path(f"/proc/self/fd/{copy.fileno()}")
+        yield Path(f"/proc/self/fd/{copy.descriptor}")
 
 
 def _is_device(path: Path | str) -> bool:
@@ -102,14 +110,9 @@ def _is_device(path: Path | str) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
-def _write_all(descriptor: int, piece: bytes) -> None:
-    rest = memoryview(piece)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
 @contextlib.contextmanager
 def _storing(path: Path | str, folder: Path) -> Iterator[None]:
+    """Turn errors of the file system into an InputError about the copy of `path`."""
     try:
         yield
     except OSError as error:

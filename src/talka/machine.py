@@ -1,8 +1,8 @@
-"""Cores and memory that this process may use: of the machine, or of what confines it.
+"""Cores and memory that this process may use: those of the machine, or a lower limit.
 
-A process can be confined by `taskset` and cpusets, and by control groups (version 1 or 2): its own
-group and all groups above it. These limits are read once per process: jobs ask for them in every
-superstep. The root of the file system is a parameter for tests.
+Limits come from `taskset`, cpusets and control groups (version 1 or 2), where all groups above that
+of the process count too. They are read once per process, as jobs need them in every superstep. The
+root of the file system is a parameter for tests.
 """
 
 import functools
@@ -19,13 +19,13 @@ _GROUPS = "sys/fs/cgroup"
 
 
 def num_cores(*, root: Path = _ROOT) -> int:
-    """Number of cores that this process may use, at least 1; a quota of 1.5 cores counts as 2."""
+    """Return the number of cores that this process may use; a quota of 1.5 cores counts as 2."""
     quotas = [math.ceil(quota) for quota in _core_quotas(root)]
     return max(1, min([len(os.sched_getaffinity(0)), *quotas]))
 
 
 def process_age_s(*, root: Path = _ROOT) -> float:
-    """Seconds since this process was started; without /proc, the processor time that it has used."""
+    """Return the seconds since this process was started; without /proc, its processor time."""
     fields = _text(root / "proc/self/stat").rpartition(")")[2].split()
     if not fields:
         return time.process_time()
@@ -34,19 +34,19 @@ def process_age_s(*, root: Path = _ROOT) -> float:
 
 
 def memory_bytes(*, root: Path = _ROOT) -> int:
-    """Bytes of memory that this process may use, whether or not others use them now."""
+    """Return the bytes of memory that this process may use, including memory in use now."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([machine, *(limit for _, limit in _memory_limits(root))])
 
 
 def available_memory_bytes(*, root: Path = _ROOT) -> int:
-    """Bytes of memory that can be taken now without pushing anything out.
+    """Return the bytes of memory that can be allocated now without swapping.
 
-    File pages that a group has not used lately do not count as used: the kernel drops them first.
+    Inactive file pages of a group do not count as used, as the kernel drops them first.
     """
     available = [memory_bytes(root=root)]
-    if found := re.search(r"MemAvailable:\s*(\d+) kB", _text(root / "proc/meminfo")):
-        available.append(int(found[1]) * 1024)
+    if match := re.search(r"MemAvailable:\s*(\d+) kB", _text(root / "proc/meminfo")):
+        available.append(int(match[1]) * 1024)
     for group, limit in _memory_limits(root):
         available.append(limit - _used_bytes(group))
     return max(0, min(available))
@@ -54,11 +54,12 @@ def available_memory_bytes(*, root: Path = _ROOT) -> int:
 
 @functools.cache
 def _core_quotas(root: Path) -> tuple[float, ...]:
+    """Return the quotas, in cores, of all control groups that have one."""
     quotas = []
     for group in _groups(root, "cpu"):
         quota, _, period = _text(group / "cpu.max").partition(" ")  # version 2: "max 100000"
         if not quota:
-            quota = _text(group / "cpu.cfs_quota_us")  # version 1: -1 if there is no quota
+            quota = _text(group / "cpu.cfs_quota_us")  # version 1: -1 without a quota
             period = _text(group / "cpu.cfs_period_us")
         if quota.isdecimal() and period.isdecimal() and int(period):
             quotas.append(int(quota) / int(period))
@@ -67,16 +68,17 @@ def _core_quotas(root: Path) -> tuple[float, ...]:
 
 @functools.cache
 def _memory_limits(root: Path) -> tuple[tuple[Path, int], ...]:
-    """Return groups that have a limit, with their bytes."""
+    """Return the control groups with a memory limit, and the limit of each in bytes."""
     limits = []
     for group in _groups(root, "memory"):
         limit = _text(group / "memory.max") or _text(group / "memory.limit_in_bytes")
-        if limit.isdecimal():  # version 2 says "max" if there is none; version 1 a huge number
+        if limit.isdecimal():  # no limit is "max" in version 2, and a huge number in version 1
             limits.append((group, int(limit)))
     return tuple(limits)
 
 
 def _used_bytes(group: Path) -> int:
+    """Return the bytes that a control group uses, without inactive file pages."""
     used = _text(group / "memory.current") or _text(group / "memory.usage_in_bytes")
     idle = re.search(
         r"^(?:total_)?inactive_file (\d+)$", _text(group / "memory.stat"), re.MULTILINE
@@ -85,10 +87,10 @@ def _used_bytes(group: Path) -> int:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of the control groups that this process is in, up to the topmost one.
+    """Yield the folders of the control groups of this process, up to the topmost group.
 
-    In a container the path can be that of the host, of which only the last part is mounted. It does
-    not exist then, and the topmost folder is the process's own group.
+    In a container the path may be that of the host, which is not mounted. It does not exist then,
+    and the topmost folder is the group of the process.
     """
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = f"{line}::".split(":")[:3]
@@ -104,7 +106,7 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _text(path: Path) -> str:
-    """Content of a file of the kernel; empty if there is none."""
+    """Return the content of a file of the kernel; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -112,9 +114,9 @@ def _text(path: Path) -> str:
 
 
 def peak_memory_bytes() -> int:
-    """The most that this process, or the largest of those that it started, ever held.
+    """Return the peak memory in bytes of this process or of its largest child, if that is larger.
 
-    For this process not `ru_maxrss`, which also knows what its parent held when it started it.
+    For this process `ru_maxrss` is not used, as it includes the memory of the parent at its start.
     """
     status = Path("/proc/self/status").read_text()
     own = int(status.split("VmHWM:")[1].split()[0])

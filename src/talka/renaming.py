@@ -11,7 +11,10 @@ C = TypeVar("C", bound=type)
 
 
 def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Accept former names of keyword arguments: `@renamed(spec="compressor")`.
+    """Return a decorator that accepts former names of keyword arguments.
+
+    `@renamed(spec="compressor")` passes the value of `spec` as `compressor`, with a
+    DeprecationWarning.
 
     >>> @renamed(spec="compressor")
     ... def attach(model, compressor): ...

@@ -1,7 +1,7 @@
-"""Sizes, rates and times as people write them, and back.
+"""Parse and format sizes, rates, times and counts with units.
 
-Sizes and rates are decimal (1 kB = 1000 bytes, 1 gbit = 10^9 bits a second), as network tools
-have it; `KiB`, `MiB`, `GiB` are binary.
+Sizes and rates are decimal (1 kB = 1000 bytes, 1 gbit = 10^9 bits per second), as in network tools;
+`KiB`, `MiB`, `GiB` are binary.
 """
 
 import math
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d+))?\s*([a-z/]*)\s*",
 
 
 def parse_bytes(text: str, *, name: str = "size") -> int:
-    """Bytes in a size such as `25MB`, `1.5GiB` or `400`.
+    """Return the bytes of a size such as `25MB`, `1.5GiB` or `400`.
 
     >>> parse_bytes("25MB"), parse_bytes("1KiB"), parse_bytes("400")
     (25000000, 1024, 400)
@@ -28,12 +28,12 @@ def parse_bytes(text: str, *, name: str = "size") -> int:
 
 
 def parse_rate(text: str, *, name: str = "rate") -> float:
-    """Bits a second in a rate such as `100mbit` or `1gbit`.
+    """Return the bits per second of a rate such as `100mbit` or `1gbit`.
 
     >>> parse_rate("100mbit")
     100000000.0
     """
-    allowed = "a rate in bits a second above 0, such as 100mbit or 1gbit"
+    allowed = "a rate in bits per second above 0, such as 100mbit or 1gbit"
     rate = _parse(text, _BITS_PER_S, name, allowed)
     if rate <= 0:
         raise InvalidValueError(name, text, allowed)
@@ -41,7 +41,7 @@ def parse_rate(text: str, *, name: str = "rate") -> float:
 
 
 def parse_seconds(text: str, *, name: str = "time") -> float:
-    """Seconds in a time such as `0.1ms`, `5s` or `2min`.
+    """Return the seconds of a time such as `0.1ms`, `5s` or `2min`.
 
     >>> parse_seconds("0.1ms")
     0.0001
@@ -50,14 +50,16 @@ def parse_seconds(text: str, *, name: str = "time") -> float:
 
 
 def parse_count(text: str, *, name: str = "number") -> int:
-    """A whole number such as `2.9M` or `400`.
+    """Return a whole number written as `2.9M` or `400`.
 
     >>> parse_count("2.9M")
     2900000
     """
     allowed = "a whole number such as 400, 20k or 2.9M"
     count = _parse(text, _COUNT, name, allowed)
-    if not math.isclose(count, round(count), rel_tol=1e-12):  # 2.9 * 10**6 may miss by a last bit
+    if not math.isclose(
+        count, round(count), rel_tol=1e-12
+    ):  # 2.9 * 10**6 may differ in the last bit
         raise InvalidValueError(name, text, allowed)
     return round(count)
 
@@ -73,7 +75,7 @@ def _parse(text: str, units: dict[str, int] | dict[str, float], name: str, allow
 
 
 def format_bytes(num_bytes: float) -> str:
-    """A size that a person reads at a glance.
+    """Format a size in bytes with three digits.
 
     >>> format_bytes(0), format_bytes(999), format_bytes(25_000_000), format_bytes(1.234e12)
     ('0 B', '999 B', '25.0 MB', '1.23 TB')
@@ -82,7 +84,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def format_rate(bits_per_s: float) -> str:
-    """A link rate.
+    """Format a rate in bits per second.
 
     >>> format_rate(100e6)
     '100 Mbit/s'
@@ -91,7 +93,7 @@ def format_rate(bits_per_s: float) -> str:
 
 
 def format_count(count: float) -> str:
-    """A number of things.
+    """Format a count with three digits.
 
     >>> format_count(16_300_000), format_count(12)
     ('16.3 M', '12')
@@ -113,7 +115,7 @@ def _scaled(value: float, prefixes: tuple[str, ...]) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A time that a person reads at a glance.
+    """Format a time with about three digits.
 
     >>> format_seconds(0.00012), format_seconds(0.25), format_seconds(12.34), format_seconds(200)
     ('0.12 ms', '250 ms', '12.3 s', '3 min 20 s')

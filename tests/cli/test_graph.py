@@ -249,7 +249,7 @@ class TestBadInput:
             (["pagerank", "--supersteps", "-1"], "--supersteps is -1"),
             (["pagerank", "--partitions", "0"], "--partitions is 0"),
             (["pagerank", "--partitioning", "range"], "Did you mean 'ranges'?"),
-            (["pagerank", "--engine", "spark"], "--engine is 'spark', which is none of embedded, ray and ray://"),
+            (["pagerank", "--engine", "spark"], "--engine is 'spark', but must be embedded, ray or an address such as ray://"),
             (["pagerank", "--engine", "ray://host"], "--engine is 'ray://host'"),
             (["pagerank", "--checkpoint-every", "0"], "--checkpoint-every is 0"),
             (["pagerank", "--format", "parquet"], "must be table, json, csv without --out"),

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from talka import inputs
 from talka.cli.main import main
 from talka.errors import InputError
+from talka.files import UnnamedFile
 from talka.inputs import is_piped, repeatable
 from talka.jobs.embeddings.vectors import Embeddings
 
@@ -168,7 +168,7 @@ def test_standard_input_is_given_to_one_reader(standard_input, capsys):
 def test_zeros_from_a_pipe_are_refused_before_they_fill_the_disk(
     standard_input, capsys, monkeypatch, file_format
 ):
-    monkeypatch.setattr(inputs, "_write_all", lambda descriptor, piece: pytest.fail("copied"))
+    monkeypatch.setattr(UnnamedFile, "write_at", lambda *_: pytest.fail("copied"))
     path = standard_input(bytes(5 << 20))
     assert main(["graph", "degrees", path, "--input-format", file_format]) == 2
     said = capsys.readouterr().err
@@ -176,10 +176,10 @@ def test_zeros_from_a_pipe_are_refused_before_they_fill_the_disk(
 
 
 def test_a_full_disk_is_named_with_what_to_do(piped, monkeypatch):
-    def full(descriptor, data):
+    def full(descriptor, data, offset):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(inputs.os, "write", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with (
         pytest.raises(InputError, match=r"cannot be copied to .* \(No space left.*TMPDIR"),
         repeatable(piped(b"1 2\n")),

@@ -59,7 +59,7 @@ def test_the_version_has_a_short_option():
     "arguments, says",
     [
         (["report", "no/such/run"], "run directory no/such/run: does not exist"),
-        (["report", "/tmp"], "so it is no run"),
+        (["report", "/tmp"], "so it is not a run"),
         (["explain", "collectives", "--workers", "0"], "--workers is 0"),
         (["explain", "collectives", "--rate", "fast"], "--rate is 'fast'"),
         (["demo", "--epochs", "0"], "--epochs is 0"),

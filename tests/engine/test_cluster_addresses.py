@@ -13,10 +13,10 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     "address, problem",
     [
-        ("nonsense", "this is no HOST:PORT"),
-        ("127.0.0.1:notaport", "this is no HOST:PORT"),
-        ("127.0.0.1:99999", "this is no HOST:PORT"),
-        ("no-such-host.invalid:6379", "nobody answers"),
+        ("nonsense", "this is not HOST:PORT"),
+        ("127.0.0.1:notaport", "this is not HOST:PORT"),
+        ("127.0.0.1:99999", "this is not HOST:PORT"),
+        ("no-such-host.invalid:6379", "no server responds"),
     ],
 )
 def test_an_address_that_is_wrong_is_said_at_once(address, problem):
@@ -28,5 +28,5 @@ def test_an_address_that_is_wrong_is_said_at_once(address, problem):
 def test_a_port_where_nobody_listens_is_said_at_once():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(ClusterError, match="nobody answers"):
+    with pytest.raises(ClusterError, match="no server responds"):
         OnRay(f"ray://127.0.0.1:{port}")

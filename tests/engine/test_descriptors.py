@@ -62,7 +62,7 @@ def test_a_mapped_value_holds_no_descriptor():
     before = len(os.listdir("/proc/self/fd"))
     mapped = segment.buffer(0, 100)
     assert len(os.listdir("/proc/self/fd")) == before
-    del segment
+    del segment, sink
     assert len(os.listdir("/proc/self/fd")) == before - 1
     assert mapped.to_pybytes() == b"x" * 100
 

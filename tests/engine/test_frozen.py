@@ -28,7 +28,7 @@ def address(array):
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_frozen_array_is_equal_and_cannot_be_made_writeable(make):
-    array = frozen(storage.settle(make()))
+    array = frozen(storage.to_storable(make()))
     np.testing.assert_array_equal(array, make())
     assert array.dtype == make().dtype
     if array.nbytes:
@@ -41,9 +41,9 @@ def test_a_frozen_array_is_equal_and_cannot_be_made_writeable(make):
 def test_memory_that_nobody_else_refers_to_is_not_copied(name):
     array = MAKERS[name]()
     where = address(array)
-    settled = storage.settle(array)
+    storable = storage.to_storable(array)
     del array
-    assert address(frozen(settled)) == where
+    assert address(frozen(storable)) == where
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ def test_memory_that_nobody_else_refers_to_is_not_copied(name):
 def test_memory_that_somebody_else_refers_to_is_copied(keep):
     array = np.zeros(1000)
     kept = keep(array)
-    settled = storage.settle(array)
+    storable = storage.to_storable(array)
     del array
-    stored = frozen(settled)
+    stored = frozen(storable)
     kept[0] = 1.0
     assert not stored.any()
 
 
 def test_arrays_that_were_stored_before_are_not_copied():
-    stored = frozen(storage.settle(np.zeros(1000)))
-    assert address(frozen(storage.settle(stored[1:]))) == address(stored[1:])
+    stored = frozen(storage.to_storable(np.zeros(1000)))
+    assert address(frozen(storage.to_storable(stored[1:]))) == address(stored[1:])
     mapped = storage.unpack(storage.pack_whole(np.zeros(1000)))
-    assert address(frozen(storage.settle(mapped))) == address(mapped)
+    assert address(frozen(storage.to_storable(mapped))) == address(mapped)
 
 
 def test_a_buffer_that_a_task_fills_again_does_not_change_its_output():

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from talka.engine.lineage import Fail, Forget, Free, Lineage, Retries, Run
+from talka.engine.lineage import Fail, Forget, Free, Lineage, Retries, RunTask
 
 
 class World:
@@ -27,7 +27,7 @@ class World:
     def obey(self, instructions):
         for instruction in instructions:
             match instruction:
-                case Run(task):
+                case RunTask(task):
                     assert set(self.inputs[task]) <= self.stored, "an input is not there"
                     self.running.append(task)
                     self.runs.append(task)
@@ -48,7 +48,7 @@ class World:
         self.stored.add(task)
         self.obey(self.lineage.finished(task))
 
-    def settle(self):
+    def run_all(self):
         while self.running:
             self.finish(self.running[0])
 
@@ -82,7 +82,7 @@ def test_a_task_waits_for_its_inputs():
 def test_a_lost_output_is_left_alone_until_somebody_wants_it():
     world = World()
     a = world.submit([])
-    world.settle()
+    world.run_all()
     world.lose([a])
     assert world.runs == [a]
     world.want([a])
@@ -97,7 +97,7 @@ def test_an_input_that_is_lost_before_its_reader_starts_is_computed_first():
     world.lose([a])
     world.finish(b)  # it finds that its input is gone
     assert world.runs == [a, b, a]
-    world.settle()
+    world.run_all()
     assert world.runs == [a, b, a, b]
 
 
@@ -106,19 +106,19 @@ def test_chains_of_any_length_are_computed_again_without_recursion():
     last = world.submit([])
     for _ in range(5000):
         last = world.submit([last])
-    world.settle()
+    world.run_all()
     world.lose(range(last + 1))
     world.want([last])
-    world.settle()
+    world.run_all()
     assert len(world.runs) == 2 * (last + 1)
 
 
 def test_deaths_and_exceptions_have_limits_of_their_own():
     lineage = Lineage()
     lineage.submitted(0, [], [0], Retries(exceptions=1, deaths=2))
-    assert lineage.died(0) == [Run(0, "its worker died")]
-    assert lineage.raised(0) == [Run(0, "it raised an exception")]
-    assert lineage.died(0) == [Run(0, "its worker died")]
+    assert lineage.died(0) == [RunTask(0, "its worker died")]
+    assert lineage.raised(0) == [RunTask(0, "it raised an exception")]
+    assert lineage.died(0) == [RunTask(0, "its worker died")]
     assert lineage.died(0) == [Fail(0, 0)]
 
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_cuts_the_lineage():
     first = world.submit([])
     second = world.submit([first])
     third = world.submit([second])
-    world.settle()
+    world.run_all()
     world.release([first])
     world.inputs[second] = ()
     assert world.lineage.is_done(world.lineage.producer_of(second))
@@ -158,7 +158,7 @@ def test_a_checkpoint_cuts_the_lineage():
     world.lose([second, third])
     world.runs.clear()
     world.want([third])
-    world.settle()
+    world.run_all()
     assert world.runs == [second, third]
 
 
@@ -166,14 +166,14 @@ def test_a_checkpoint_may_be_made_of_other_outputs():
     world = World()
     first, other = world.submit([]), world.submit([])
     second = world.submit([first])
-    world.settle()
+    world.run_all()
     world.inputs[second] = (other,)
     world.obey(world.lineage.replaced(second, [other]))
     world.release([other])
     world.lose([second])
     world.runs.clear()
     world.want([second])
-    world.settle()
+    world.run_all()
     assert world.runs == [other, second]
     assert first in world.stored
 
@@ -215,10 +215,10 @@ def test_any_history_ends_with_every_wanted_output_there(actions):
             world.want(known)
         elif action == "release":
             world.release(known)
-    world.settle()
+    world.run_all()
     alive = [output for output in world.inputs if output not in world.released]
     world.want(alive)
-    world.settle()
+    world.run_all()
     assert set(alive) <= world.stored
     assert not (world.stored & world.released), "a released output was not freed"
     world.release(alive)
@@ -231,12 +231,12 @@ def test_exactly_the_lost_ancestors_run_again(data):
     world = World()
     for task in range(data.draw(st.integers(1, 15))):
         world.submit(data.draw(st.sets(st.integers(0, task - 1), max_size=3)) if task else [])
-    world.settle()
+    world.run_all()
     world.runs.clear()
     lost = data.draw(st.sets(st.sampled_from(range(len(world.inputs)))))
     wanted = data.draw(st.sampled_from(range(len(world.inputs))))
     world.lose(lost)
     expected = world.needed(wanted)
     world.want([wanted])
-    world.settle()
+    world.run_all()
     assert sorted(world.runs) == sorted(expected)

@@ -117,7 +117,9 @@ def test_a_gang_spreads_over_machines(engine):
 def test_a_gang_that_cannot_fit_is_refused_at_once(engine):
     from talka.errors import ClusterError
 
-    with pytest.raises(ClusterError, match="a gang of 99 ranks needs 99 cores, and it has"):
+    with pytest.raises(
+        ClusterError, match="a gang of 99 ranks needs 99 cores, but the cluster has"
+    ):
         engine.gang(lambda worker: None, size=99)
 
 

@@ -56,13 +56,13 @@ def same_type_and_value(a, b):
 
 @given(PLAIN)
 def test_plain_values_keep_value_and_type(value):
-    assert same_type_and_value(storage.unpack(storage.settle(value)), value)
+    assert same_type_and_value(storage.unpack(storage.to_storable(value)), value)
 
 
 @given(ARRAYS)
 @settings(deadline=None)
 def test_arrays_keep_shape_dtype_and_every_byte(array):
-    again = storage.from_buffer(storage.to_buffer(storage.settle(array)))
+    again = storage.from_buffer(storage.to_buffer(storage.to_storable(array)))
     assert again.dtype == array.dtype
     assert again.shape == array.shape
     assert again.tobytes() == array.tobytes()
@@ -71,7 +71,7 @@ def test_arrays_keep_shape_dtype_and_every_byte(array):
 
 @given(st.floats().map(np.float64) | st.integers(0, 99).map(np.uint8) | TEXT.map(np.str_))
 def test_numpy_scalars_stay_numpy_scalars(value):
-    again = storage.unpack(storage.settle(value))
+    again = storage.unpack(storage.to_storable(value))
     assert type(again) is type(value)
     assert again.tobytes() == value.tobytes()
 
@@ -80,7 +80,7 @@ def test_numpy_scalars_stay_numpy_scalars(value):
 def test_arrow_keeps_kind_and_value(table):
     values = [table, *table.columns[:1], *table.to_batches()[:1]]
     for value in values:
-        again = storage.from_buffer(storage.to_buffer(storage.settle(value)))
+        again = storage.from_buffer(storage.to_buffer(storage.to_storable(value)))
         assert type(again) is type(value)
         assert again.equals(value) or again.to_pylist() == value.to_pylist()
 
@@ -93,8 +93,11 @@ def test_fortran_order_and_strides_are_read_by_value():
 
 def test_a_thin_slice_does_not_keep_the_whole_alive():
     whole = np.zeros(1000)
-    assert storage.settle(whole[:10]).base is None or storage.settle(whole[:10]).base.nbytes <= 160
-    assert np.shares_memory(storage.settle(whole[:900]), whole)
+    assert (
+        storage.to_storable(whole[:10]).base is None
+        or storage.to_storable(whole[:10]).base.nbytes <= 160
+    )
+    assert np.shares_memory(storage.to_storable(whole[:900]), whole)
 
 
 def test_a_file_in_shared_memory_is_read_without_a_copy_and_has_no_name():
@@ -197,7 +200,7 @@ def test_more_small_values_than_a_frame_takes_go_into_a_segment(monkeypatch):
 )
 def test_what_cannot_be_stored_says_what_can(value):
     with pytest.raises(NotStorableError, match="Return Arrow"):
-        storage.settle(value)
+        storage.to_storable(value)
 
 
 def nested(depth, *wrappers):
@@ -219,17 +222,17 @@ def nested(depth, *wrappers):
 )
 def test_plain_values_of_100_levels_come_back(wrappers):
     value = nested(100, *wrappers)
-    assert same_type_and_value(storage.unpack(storage.settle(value)), value)
+    assert same_type_and_value(storage.unpack(storage.to_storable(value)), value)
 
 
 @pytest.mark.parametrize("depth", [250, 100_000])
 def test_a_value_nested_too_deep_is_refused_and_not_a_crash(depth):
     with pytest.raises(NotStorableError, match="a value of type tuple .nested more than 128"):
-        storage.settle(nested(depth, lambda value: (1, value)))
+        storage.to_storable(nested(depth, lambda value: (1, value)))
 
 
 def test_a_list_that_holds_itself_is_refused():
     endless = []
     endless.append(endless)
     with pytest.raises(NotStorableError):
-        storage.settle(endless)
+        storage.to_storable(endless)

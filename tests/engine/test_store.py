@@ -35,7 +35,7 @@ def store(tmp_path, spills):
 
 def test_the_least_recently_used_go_to_disk(store, spills):
     for number in range(3):
-        store.put(number, storage.settle(block(number)))
+        store.put(number, storage.to_storable(block(number)))
         if number == 1:
             store.get(0)
     assert len(spills) == 1
@@ -47,22 +47,22 @@ def test_the_least_recently_used_go_to_disk(store, spills):
 
 
 def test_what_was_shared_can_go_to_disk_too(store, spills):
-    store.put(0, storage.settle(block(0)))
+    store.put(0, storage.to_storable(block(0)))
     assert not store.share([0])[0].on_disk
     for number in range(1, 4):
-        store.put(number, storage.settle(block(number)))
+        store.put(number, storage.to_storable(block(number)))
     assert store.share([0])[0].on_disk
     np.testing.assert_array_equal(store.get(0), block(0))
 
 
 def test_sharing_writes_once(store):
-    store.put(0, storage.settle(block(0)))
+    store.put(0, storage.to_storable(block(0)))
     [first], [second] = store.share([0]), store.share([0])
     assert first is second
 
 
 def test_sharing_what_is_not_there_gives_none(store):
-    store.put(0, storage.settle(block(0)))
+    store.put(0, storage.to_storable(block(0)))
     there, missing = store.share([0, 1])
     assert there is not None
     assert missing is None
@@ -74,7 +74,7 @@ def test_files_in_shared_memory_become_values_again_before_descriptors_run_out(s
     monkeypatch.setattr(segments, "max_open", lambda: already + 4)
     monkeypatch.setattr(store, "memory_bytes", 100 * MB)
     for number in range(12):
-        content = storage.settle(block(number))
+        content = storage.to_storable(block(number))
         store.put(number, storage.into_file(content, Segment.create()))
         assert segments.num_open() <= already + 5
     for number in range(12):
@@ -88,7 +88,7 @@ def test_what_is_on_disk_takes_few_descriptors(tmp_path):
     store = Store(100_000, tmp_path, lambda num_bytes, seconds: None)
     before = segments.num_open()
     for number in range(300):
-        store.put(number, storage.settle(np.full(10_000, number)))
+        store.put(number, storage.to_storable(np.full(10_000, number)))
     assert segments.num_open() - before <= 30
     assert all(store.get(number)[0] == number for number in range(300))
     for number in range(300):
@@ -97,7 +97,7 @@ def test_what_is_on_disk_takes_few_descriptors(tmp_path):
 
 
 def test_discarding_gives_the_memory_back(store):
-    store.put(0, storage.settle(block(0)))
+    store.put(0, storage.to_storable(block(0)))
     store.put(1, storage.pack("x"))
     store.discard(0)
     store.discard(1)
@@ -113,9 +113,9 @@ def test_a_disk_that_takes_no_more_loses_nothing(store, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", full)
     for number in range(2):
-        store.put(number, storage.settle(block(number)))
+        store.put(number, storage.to_storable(block(number)))
     with pytest.raises(StorageFullError, match="No space left on device"):
-        store.put(2, storage.settle(np.zeros(2 * MB // 8)))
+        store.put(2, storage.to_storable(np.zeros(2 * MB // 8)))
     for number in range(2):
         np.testing.assert_array_equal(store.get(number), block(number))
     assert store.used_bytes < 3 * MB

@@ -9,6 +9,7 @@ from talka.events import (
     Measured,
     Predicted,
     RunStarted,
+    StepDone,
     compare,
     read_run,
 )
@@ -52,6 +53,14 @@ def test_fields_with_the_names_of_earlier_versions_are_read(tmp_path):
     write_lines(tmp_path, lines=[event])
     [stamped] = read_run(tmp_path).events
     assert stamped.event == Measured("a", 2.0, 3.0)
+
+
+def test_the_wait_of_a_step_is_read_under_its_earlier_name(tmp_path):
+    step = {"event": "StepDone", "time_s": 1.0, "step": 7, "sent_bytes": 1, "received_bytes": 2}
+    step |= {"compute_s": 0.5, "encode_s": 0.25, "exchange_s": 0.125, "decode_s": 0.0625}
+    write_lines(tmp_path, lines=[step])
+    [stamped] = read_run(tmp_path).events
+    assert stamped.event == StepDone(7, 1, 2, 0.5, 0.25, wait_s=0.125, decode_s=0.0625)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +108,7 @@ def test_bytes_that_are_no_text_are_counted_and_skipped(tmp_path):
         '{"event": "RunEnded", "time_s": 1, "status": []}',
     ],
 )
-def test_numbers_and_nesting_that_nobody_can_use_are_damage(tmp_path, line):
+def test_huge_numbers_and_deep_nesting_are_damage(tmp_path, line):
     write_lines(tmp_path, lines=[started(1, "a"), f"{line}\n", started(2, "b")])
     record = read_run(tmp_path)
     assert [stamped.event.name for stamped in record.events] == ["a", "b"]
@@ -132,7 +141,7 @@ def test_half_a_line_at_the_end_and_a_newer_event_are_no_damage(tmp_path, line):
 @pytest.mark.parametrize("content", [b"\x00\xff" * 100, b"[" * 2_000, b"hello\nworld\n"])
 def test_a_file_without_a_single_event_is_no_run(tmp_path, content):
     (tmp_path / "events.jsonl").write_bytes(content)
-    with pytest.raises(RunDirectoryError, match="has no line that is an event, so it is no run"):
+    with pytest.raises(RunDirectoryError, match="has no line that is an event, so it is not a run"):
         read_run(tmp_path)
 
 
@@ -154,7 +163,7 @@ def test_a_config_or_result_that_cannot_be_read_counts_as_absent(tmp_path, text)
 
 
 @pytest.mark.parametrize("pid", [None, "x", []])
-def test_a_pid_that_is_none_belongs_to_nobody(tmp_path, monkeypatch, pid):
+def test_an_invalid_pid_is_not_a_live_process(tmp_path, monkeypatch, pid):
     monkeypatch.setattr("talka.events.liveness.socket.gethostname", lambda: "here")
     write_lines(tmp_path, lines=[started(1, "a")])
     (tmp_path / "config.json").write_text(json.dumps({"host": "here", "pid": pid}))
@@ -167,13 +176,13 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
 
 
 def test_a_folder_without_events_is_an_error(tmp_path):
-    with pytest.raises(RunDirectoryError, match="is no run"):
+    with pytest.raises(RunDirectoryError, match="is not a run"):
         read_run(tmp_path)
 
 
 def test_a_file_is_no_run(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(RunDirectoryError, match="is no folder"):
+    with pytest.raises(RunDirectoryError, match="is not a folder"):
         read_run(tmp_path / "file")
 
 

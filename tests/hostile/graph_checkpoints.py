@@ -136,7 +136,9 @@ def _other_blob(
     if choice < 0.38:
         return not is_plain, blob
     if is_plain:
-        return True, storage.pack(_other_plain(storage.unpack(storage.Packed(blob)), chance)).data
+        return True, storage.pack(
+            _other_plain(storage.unpack(storage.PackedValue(blob)), chance)
+        ).data
     value = storage.from_buffer(blob)
     if isinstance(value, np.ndarray):
         value = _other_array(value, chance)

@@ -247,7 +247,11 @@ class TestConfig:
 
     @pytest.mark.parametrize("name", ["", "Ray", "ray://", "ray://head", "ray://:1", "http://a:1"])
     def test_engines_that_do_not(self, name):
-        says = "has no address" if name.startswith("ray:") else "none of embedded, ray and ray://"
+        says = (
+            "has no address"
+            if name.startswith("ray:")
+            else "must be embedded, ray or an address such as ray://"
+        )
         with pytest.raises(OptionError, match=says):
             check_engine(name)
 

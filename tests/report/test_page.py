@@ -252,5 +252,5 @@ def test_a_device_is_not_replaced_by_the_page(run_dir, tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_an_error(tmp_path):
-    with pytest.raises(RunDirectoryError, match="is no run"):
+    with pytest.raises(RunDirectoryError, match="is not a run"):
         write_report(tmp_path)

@@ -16,8 +16,8 @@ def record(tmp_path, *events):
     return RunRecord(tmp_path, {}, stamped, None, 0)
 
 
-def done(step, *, sent_bytes=100, compute_s=0.5, encode_s=0.1, exchange_s=0.3, decode_s=0.1):
-    return StepDone(step, sent_bytes, sent_bytes, compute_s, encode_s, exchange_s, decode_s)
+def done(step, *, sent_bytes=100, compute_s=0.5, encode_s=0.1, wait_s=0.3, decode_s=0.1):
+    return StepDone(step, sent_bytes, sent_bytes, compute_s, encode_s, wait_s, decode_s)
 
 
 def said(section):
@@ -59,7 +59,7 @@ def test_one_single_step_is_shown_as_it_is(tmp_path):
 
 
 def test_steps_that_took_no_time_and_sent_nothing_are_no_error(tmp_path):
-    nothing = done(1, sent_bytes=0, compute_s=0, encode_s=0, exchange_s=0, decode_s=0)
+    nothing = done(1, sent_bytes=0, compute_s=0, encode_s=0, wait_s=0, decode_s=0)
     section = steps_section(record(tmp_path, ("rank-0", nothing), ("rank-0", ResidualNorm(1, 0.0))))
     assert "computing 0 ms (0%)" in said(section)
     assert "Bytes sent in a step" not in section.body

@@ -1,4 +1,4 @@
-"""Where work runs: tasks and gangs, on this machine or on many."""
+"""Engines: run tasks and gangs on this machine or on a cluster."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ _HOMES = {"Embedded": "local.embedded", "GangWorker": "gangs.worker", "OnRay": "
 
 
 def __getattr__(name: str) -> Any:
-    """Import an engine when it is first named: pyarrow and ray are not free."""
+    """Import an engine at its first use, as pyarrow and ray are slow to import."""
     import importlib
 
     if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""What every engine offers. Two shapes of work, and no third: a task and a gang."""
+"""The interface of all engines. Work has one of two forms: a task or a gang."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, overload
@@ -7,7 +7,11 @@ from talka.engine.lineage import DEFAULT_RETRIES, OutputId, Retries
 
 
 class Ref:
-    """One output of a task, whether it is there yet or not."""
+    """Reference to one output of a task, which may not have run yet.
+
+    Pass it to `submit` as an input, or to `fetch` for its value. It must be an input itself: a Ref
+    inside a list or another value is refused.
+    """
 
     __slots__ = ("engine", "id")
     __iter__ = None  # `[ref] = engine.submit(...)` fails at once
@@ -20,14 +24,18 @@ class Ref:
         return f"Ref({self.id})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Ref must be an input of its own: submit(f, ref), not submit(f, [ref])")
+        raise TypeError(
+            "a Ref must itself be an input of a task: submit(f, ref), not submit(f, [ref])"
+        )
 
 
 class Engine(Protocol):
-    """Where work runs.
+    """Runs tasks and gangs; a context manager that closes itself at the end of the block.
 
-    A task is a pure function of its inputs: same inputs, same outputs, so it may run again.
-    Outputs are Arrow, numpy or plain values, and immutable.
+    A task is a function that returns the same outputs for the same inputs: the engine runs it again
+    if an output is lost. Outputs are Arrow, numpy or plain values (None, bool, int, float, str,
+    bytes; lists, tuples and dicts of them). They are immutable, and are kept until `release` or
+    `close`. All methods may be called from several threads.
     """
 
     @overload
@@ -62,29 +70,65 @@ class Engine(Protocol):
         name: str | None = None,
         retries: Retries = DEFAULT_RETRIES,
     ) -> Ref | tuple[Ref, ...]:
-        """Run `function(*inputs)` once all inputs that are a `Ref` are available.
+        """Schedule `function(*inputs)` and return a Ref of its output without waiting.
 
-        Returns the `Ref` of its output at once, without waiting for the task.
+        The task starts when all inputs that are a `Ref` are stored. If the task of an input fails,
+        this one fails with the same error.
 
+        Parameters
+        ----------
+        function
+            A pure function. With `python=True`, and always on Ray, it is sent by cloudpickle.
+        *inputs
+            Arguments of the function. Each `Ref` is replaced by its value; everything else is passed
+            as it is.
         num_outputs
-            If given, the function has this many outputs, and a tuple of `Ref`s is returned. With
-            more than one, the function returns them as a tuple or list.
+            Number of outputs. If it is given, `submit` returns a tuple of this many `Ref`s, and with
+            more than one the function must return a tuple or list of this length.
         python
-            The function holds the interpreter's lock for long: run it in a worker process, where
-            it is sent by cloudpickle. Otherwise it runs in a thread and may be anything.
+            Run in a worker process instead of a thread: for functions that hold the interpreter's
+            lock for long.
         near
-            A soft wish: run where this output lies.
+            Prefer the machine that stores this output. Only a hint; engines on one machine ignore it.
         name
-            For events and errors; the function's name unless given.
+            Name of the task in events and errors; by default that of the function.
+        retries
+            How often the task is started again after it raised or its worker died.
+
+        Raises
+        ------
+        InvalidValueError
+            If `function` is not callable or `num_outputs` is less than 1.
+        NotShippableError
+            If the function must be sent to another process and cannot be.
+        ReleasedError
+            If an input was released or belongs to another engine, or this engine is closed.
         """
         ...
 
     def wait(
         self, refs: Sequence[Ref], *, timeout_s: float | None = None
     ) -> tuple[list[Ref], list[Ref]]:
-        """Wait until all are settled (there, or failed); gives those that are and those not yet.
+        """Wait until all of these outputs are stored or have failed, or until the timeout.
 
-        Not inside of a task, nor is `fetch`: outputs that it needs are its inputs.
+        Does not raise the errors of tasks; `fetch` does.
+
+        Parameters
+        ----------
+        timeout_s
+            Seconds to wait at most; None waits without a limit.
+
+        Returns
+        -------
+        done, pending
+            Refs whose output is stored or has failed, and all others, in the given order.
+
+        Raises
+        ------
+        WaitInTaskError
+            If it is called inside a task: outputs that a task needs must be its inputs.
+        ReleasedError
+            If one was released or belongs to another engine, or this engine is closed.
         """
         ...
 
@@ -93,38 +137,79 @@ class Engine(Protocol):
     @overload
     def fetch(self, refs: Sequence[Ref]) -> list[Any]: ...
     def fetch(self, refs: Ref | Sequence[Ref]) -> Any:
-        """The value of a Ref, or the values of several; raises what made a task fail."""
+        """Wait for outputs and return their values: one for a `Ref`, a list for several.
+
+        Values are read without a copy where possible, and arrays are read-only. A lost output is
+        computed again first.
+
+        Raises
+        ------
+        TaskError
+            If a task, or one that it depends on, raised or returned a value that cannot be an output.
+        TaskDiedError
+            If the worker of such a task died in every try.
+        TalkaError
+            If such a task failed in another way, such as StorageFullError if memory and disk are
+            full. With several failed tasks, the error of the first Ref is raised.
+        WaitInTaskError, ReleasedError
+            As for `wait`.
+        """
         ...
 
     def release(self, refs: Ref | Sequence[Ref]) -> None:
-        """Nobody needs these any more: their memory is freed after the tasks that still use them."""
+        """Declare that these outputs are not needed any more.
+
+        Their memory is freed after the last submitted task that reads them. A released `Ref` cannot
+        be used again; ReleasedError is raised if one was released before.
+        """
         ...
 
     def drop(self, refs: Ref | Sequence[Ref]) -> None:
-        """Lose these outputs, as a dying machine would; for tests. They come back when needed."""
+        """Lose these outputs, as if their machine had died; for tests.
+
+        They are computed again when they are needed.
+        """
         ...
 
     def replace(self, ref: Ref, function: Callable[..., Any], *inputs: Any) -> bool:
-        """From now on the task that made `ref` is this one: a checkpoint that cuts the lineage.
+        """Replace the task that made `ref`, for example by one that reads a checkpoint.
 
-        It must make the same outputs, all of them. Nothing runs now; if one of them is lost, this
-        function makes it, and what the former task needed is needed no more. False, and nothing
-        is changed, when that task is just running again.
+        The new function must make the same outputs, all of them. It only runs if one of them is lost,
+        and what the former task needed is no longer kept for it.
+
+        Returns False, and changes nothing, if the former task is not done: it is waiting, running
+        (perhaps again) or has failed.
         """
         ...
 
     def gang(
         self, main: Callable[..., Any], *args: Any, size: int, timeout_s: float | None = None
     ) -> list[Any]:
-        """Run `main(worker, *args)` on `size` ranks that share a gloo process group.
+        """Run `main(worker, *args)` on `size` ranks at the same time and return their results.
 
-        Gives what every rank returned, in order of rank. `worker` is a `GangWorker`. Under torchrun
-        the gang is the one that is already there.
+        The ranks share a gloo process group of `torch.distributed`. `worker` is a `GangWorker`.
+        Results are in order of rank. Under torchrun, the ranks that it started are the gang.
+
+        Parameters
+        ----------
+        timeout_s
+            Seconds after which ranks that have not finished are ended; None for no limit.
+
+        Raises
+        ------
+        GangError
+            If a rank raises, dies or exceeds the timeout. All other ranks are ended.
+        NotShippableError
+            If `main` or its arguments cannot be sent to another process.
+        InvalidValueError
+            If `size` is less than 1, or under torchrun not the number of its ranks.
+        MissingPackageError
+            If torch is not installed.
         """
         ...
 
     def close(self) -> None:
-        """End all workers and free all outputs."""
+        """End all workers and free all outputs. Every Ref of this engine becomes invalid."""
         ...
 
     def __enter__(self) -> Self: ...

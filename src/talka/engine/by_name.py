@@ -1,4 +1,4 @@
-"""Engines by the names of the command line."""
+"""Engines by their names on the command line: `embedded`, `ray`, `ray://HOST:PORT`."""
 
 from talka.engine import Embedded, Engine
 from talka.errors import OptionError, did_you_mean
@@ -10,15 +10,15 @@ _EXAMPLE = "ray://10.0.0.5:6379"
 
 
 def check_engine(name: str) -> None:
-    """Refuse a name before anything starts.
+    """Raise OptionError if this is not the name of an engine.
 
     >>> check_engine("ray://head:6379")
     """
     if name in _NAMES:
         return
     if not name.startswith(_SCHEME):
-        hint = did_you_mean(name, _NAMES) or " Choose one of them."
-        problem = f"is {name!r}, which is none of embedded, ray and {_EXAMPLE} (an address)"
+        hint = did_you_mean(name, _NAMES) or " Choose one of these."
+        problem = f"is {name!r}, but must be embedded, ray or an address such as {_EXAMPLE}"
         raise OptionError("engine", problem, hint.strip())
     host, _, port = name.removeprefix(_SCHEME).rpartition(":")
     if not host or not port.isdecimal():
@@ -30,7 +30,10 @@ def check_engine(name: str) -> None:
 
 
 def engine_by_name(name: str, events: Stream) -> Engine:
-    """`ray` starts a Ray of our own on this machine; the caller closes the engine."""
+    """Make the engine of this name; the caller must close it.
+
+    `ray` starts a Ray cluster on this machine, which ends with the engine.
+    """
     if name == "embedded":
         return Embedded(events=events)
     from talka.engine import OnRay

@@ -1,4 +1,4 @@
-"""Call a user's function: the one place where whatever it raises is caught and put into words."""
+"""Calls of user functions: the only place that catches what they raise and describes it."""
 
 import errno
 import os
@@ -12,44 +12,46 @@ from talka.engine.shipping import unwrapped
 from talka.errors import NotStorableError, TaskError
 from talka.guard import Caught
 
-__all__ = ["Caught", "Problem", "apply", "call", "explain"]
-
-_MAX_TEXT = 20_000  # of a remote traceback: recursion errors are long
+_MAX_TEXT = 20_000  # characters of a traceback: those of recursion errors are long
 
 
-class Problem(NamedTuple):
-    """A failure as plain text, fit to travel between processes."""
+class TaskProblem(NamedTuple):
+    """Failure of a task as plain text, which can be sent between processes."""
 
     cause: str
+    """Exception with its type, such as `ValueError: no rows`."""
     line: str
+    """Place in the code of the user."""
     traceback: str
     inputs: tuple[str, ...]
+    """Short descriptions of the first inputs."""
 
     def as_error(self, task: str) -> TaskError:
+        """Return the error to raise on the driver; `task` is the label of the task."""
         return TaskError(task, self.cause, self.line, tuple(self.inputs), self.traceback)
 
 
 def call(
     function: Callable[..., Any], inputs: Sequence[Any], num_outputs: int
-) -> "list[Any] | Problem":
-    """The function's outputs, settled; or what went wrong."""
+) -> "list[Any] | TaskProblem":
+    """Return the outputs of a function in storable form, or the problem if it failed."""
     with Caught() as caught:
         returned = apply(function, inputs)
         if num_outputs == 1:
-            return [storage.settle(returned)]
+            return [storage.to_storable(returned)]
         if not isinstance(returned, tuple | list) or len(returned) != num_outputs:
             raise NotStorableError(
-                f"{storage.describe(returned)} where {num_outputs} outputs were announced"
+                f"{storage.describe(returned)} instead of a tuple or list of {num_outputs} outputs"
             )
-        return [storage.settle(value) for value in returned]
+        return [storage.to_storable(value) for value in returned]
     assert caught.error is not None
     return explain(caught.error, function, inputs)
 
 
 def apply(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
-    """Call a user's function; a process that it forked ends where the function does.
+    """Call a user function; a process that it forked ends when the function returns.
 
-    Otherwise two processes would go on with the engine's work, and both would send a reply.
+    Otherwise two processes would continue the work of the engine, and both would send a reply.
     """
     process = os.getpid()
     try:
@@ -60,6 +62,7 @@ def apply(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
 
 
 def _end_forked() -> NoReturn:
+    """End a forked process as the interpreter would: print the error, flush, set the exit code."""
     error, code = sys.exc_info()[1], 0
     if error is not None:
         code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
@@ -71,38 +74,38 @@ def _end_forked() -> NoReturn:
     os._exit(code)
 
 
-def explain(error: BaseException, function: object, inputs: Sequence[Any]) -> Problem:
-    """Describe what a task raised, as text that any transport can carry."""
+def explain(error: BaseException, function: object, inputs: Sequence[Any]) -> TaskProblem:
+    """Describe an exception of a task as UTF-8 text."""
     text = "".join(traceback.format_exception(error))
     if len(text) > _MAX_TEXT:
         text = f"{text[: _MAX_TEXT // 2]}\n...\n{text[-_MAX_TEXT // 2 :]}"
     cause = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
         cause += ". Raise the limit with `ulimit -n`, or close files"
-    given = tuple(storage.describe(value) for value in inputs[:4])
+    described = tuple(storage.describe(value) for value in inputs[:4])
     if len(inputs) > 4:
-        given += (f"and {len(inputs) - 4} more",)
+        described += (f"and {len(inputs) - 4} more",)
     line = _user_line(error, function)
-    return Problem(_utf8(cause), _utf8(line), _utf8(text), tuple(map(_utf8, given)))
+    return TaskProblem(_utf8(cause), _utf8(line), _utf8(text), tuple(map(_utf8, described)))
 
 
 def _utf8(text: str) -> str:
-    """Replace lone surrogates, which a message may contain and no transport can encode."""
+    """Replace lone surrogates: messages may contain them, but UTF-8 cannot encode them."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _user_line(error: BaseException, function: object) -> str:
-    """The deepest line in the file of the user's function; else the deepest of all."""
+    """Return the deepest line in the file of the user function, otherwise the deepest of all."""
     frames = traceback.extract_tb(error.__traceback__)
     code = getattr(unwrapped(function), "__code__", None)
     own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
     if own:
-        return _said(own[-1])
-    if code is not None:  # it returned, but what it returned cannot be an output
+        return _frame_text(own[-1])
+    if code is not None:  # it returned a value that cannot be an output
         return f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}"
-    return _said(frames[-1]) if frames else "an unknown line"
+    return _frame_text(frames[-1]) if frames else "an unknown line"
 
 
-def _said(frame: traceback.FrameSummary) -> str:
+def _frame_text(frame: traceback.FrameSummary) -> str:
     code = f": {frame.line}" if frame.line else ""
     return f"{frame.filename}:{frame.lineno} in {frame.name}{code}"

@@ -1,5 +1,7 @@
-"""The limit on open files. Nothing heavy is imported: pyarrow starts threads, and a process with
-threads cannot enter the namespaces of a lab.
+"""The limit of open files of this process.
+
+Imports nothing large: pyarrow starts threads, and a process with threads cannot enter the namespaces
+of a lab.
 """
 
 import contextlib
@@ -11,14 +13,14 @@ from talka.errors import DescriptorLimitError
 
 
 def descriptor_limit() -> int:
-    """Return how many descriptors this process may have open."""
+    """Return the number of descriptors that this process may have open."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 1_048_576 if limit == resource.RLIM_INFINITY else limit
 
 
 @contextlib.contextmanager
 def limit_explained() -> Iterator[None]:
-    """Turn EMFILE and ENFILE into an error that names the limit."""
+    """Turn EMFILE and ENFILE into a DescriptorLimitError, which names the limit."""
     try:
         yield
     except OSError as error:

@@ -1,10 +1,10 @@
-"""What both engines share: the driver that owns the lineage and carries out its instructions.
+"""The part that all engines share: a driver that owns the lineage and follows its instructions.
 
-    submit -> lineage -> Run -> the engine's `_launch` -> _finished / _raised / _died / _inputs_lost
+    submit -> lineage -> RunTask -> `_launch` -> `_finished`, `_raised`, `_died` or `_inputs_lost`
                                                                    |
-    wait, fetch  <-  settled  <------------------------------------+
+    wait, fetch  <-  output stored or failed  <--------------------+
 
-An engine says how a task is launched, how a stored output is read and how it is discarded.
+An engine implements how a task is launched, how a stored output is read and how it is discarded.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, overload
 
-from talka.engine.base import Ref
+from talka.engine.base import Engine, Ref
 from talka.engine.calls import explain
 from talka.engine.lineage import (
     DEFAULT_RETRIES,
@@ -24,7 +24,7 @@ from talka.engine.lineage import (
     Lineage,
     OutputId,
     Retries,
-    Run,
+    RunTask,
     TaskId,
 )
 from talka.engine.shipping import name_of
@@ -34,7 +34,7 @@ from talka.guard import Logged, is_signal
 
 
 class Lost(Exception):
-    """An output that should be there is not. Inside the engine only: the driver mends it."""
+    """Stored outputs are missing. Never leaves the engine: the driver computes them again."""
 
     def __init__(self, outputs: Iterable[OutputId]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Lost(Exception):
 
 
 class Task:
-    """All that is needed to run a task, again if need be."""
+    """A function and its arguments, kept so that the task can run again."""
 
     __slots__ = ("arguments", "function", "id", "name", "near", "outputs", "python", "shipped")
 
@@ -55,30 +55,34 @@ class Task:
         self.python = False
         self.near: OutputId | None = None
         self.shipped: Any = None
-        """The function as bytes, made at submission for engines that send it."""
+        """Function as bytes, made by `submit` for engines that send it; otherwise None."""
 
     @property
     def inputs(self) -> list[OutputId]:
+        """Outputs of other tasks among the arguments."""
         return [argument.id for argument in self.arguments if type(argument) is Ref]
 
     @property
     def constants(self) -> list[tuple[int, Any]]:
-        """What is fixed about the arguments, and where it stands among them."""
-        return [(i, given) for i, given in enumerate(self.arguments) if type(given) is not Ref]
+        """Arguments that are not outputs, each with its position."""
+        return [(i, value) for i, value in enumerate(self.arguments) if type(value) is not Ref]
 
     @property
     def label(self) -> str:
+        """Name and number of the task, for error messages."""
         return f"{self.name!r} ({self.id})"
 
 
 def as_talka_error(error: BaseException, task: Task) -> TalkaError:
-    """Describe what was raised while the engine ran a task."""
+    """Turn any exception that a task caused into a TalkaError."""
     if isinstance(error, TalkaError):
         return error
     return explain(error, task.function, ()).as_error(task.label)
 
 
 class _Waiter:
+    """A call of `wait` and the number of outputs that it waits for."""
+
     __slots__ = ("event", "num_pending")
 
     def __init__(self, num_pending: int) -> None:
@@ -86,15 +90,18 @@ class _Waiter:
         self.event = threading.Event()
 
 
-class Driver(ABC):
-    """Submission, waiting, fetching and releasing over one `Lineage`."""
+class Driver(Engine, ABC):
+    """Base class of engines: submit, wait, fetch and release, on top of one `Lineage`.
+
+    `Engine` in base.py documents the public methods.
+    """
 
     _ids = itertools.count(1)
 
     def __init__(self, events: Stream | None) -> None:
         self.events = events or Stream()
         self._engine_id = next(self._ids)
-        self._lock = threading.Lock()  # guards all below, and every call of the lineage
+        self._lock = threading.Lock()  # guards everything below, and all calls of the lineage
         self._lineage = Lineage()
         self._tasks: dict[TaskId, Task] = {}
         self._errors: dict[TaskId, TalkaError] = {}
@@ -103,27 +110,27 @@ class Driver(ABC):
         self._next_output = 0
         self._is_closed = False
         self._thread_state = threading.local()
-        """`in_task` is set in threads of ours that run tasks."""
+        """Has the attribute `in_task` in threads of the engine that run tasks."""
 
-    # What an engine adds. The first two are called with the lock held and must not block.
+    # Implemented by each engine. The first two are called with the lock held and must not block.
 
     @abstractmethod
     def _launch(self, task: Task) -> None:
-        """Run the task somewhere; later call one of `_finished`, `_raised`, `_died`, ... once."""
+        """Start the task; exactly one of `_finished`, `_raised`, `_died`, ... must be called later."""
 
     @abstractmethod
     def _discard(self, output: OutputId) -> None:
-        """Free an output, if it is there."""
+        """Free an output, if it is stored."""
 
     @abstractmethod
     def _read(self, output: OutputId) -> Any:
-        """The value of a stored output; raises `Lost`."""
+        """Return the value of a stored output; raise `Lost` if it is missing."""
 
     @abstractmethod
     def _prepare(self, task: Task) -> None:
-        """Check and pack a task when it is submitted, before anything is known of it."""
+        """Check a new task and make its function ready to be sent, before it gets an id."""
 
-    # What callers use: see `Engine` in base.py.
+    # Public methods, documented in base.py.
 
     @overload
     def submit(
@@ -161,7 +168,7 @@ class Driver(ABC):
         if count < 1:
             raise InvalidValueError("num_outputs", num_outputs, "a whole number of at least 1")
         if not callable(function):
-            raise InvalidValueError("function", function, "something that can be called")
+            raise InvalidValueError("function", function, "callable")
         task = Task(function, inputs)
         task.name = name or name_of(function)
         task.python = python
@@ -192,7 +199,7 @@ class Driver(ABC):
             self._check_known(refs)
             ids = [ref.id for ref in refs]
             self._apply(self._lineage.wanted(ids))
-            pending = [output for output in set(ids) if not self._lineage.is_settled(output)]
+            pending = [output for output in set(ids) if not self._lineage.is_resolved(output)]
             waiter = _Waiter(len(pending))
             for output in pending:
                 self._waiters.setdefault(output, []).append(waiter)
@@ -203,8 +210,8 @@ class Driver(ABC):
                         self._waiters[output].remove(waiter)
         with self._lock:
             self._check_known(refs)
-            settled = [ref for ref in refs if self._lineage.is_settled(ref.id)]
-            return settled, [ref for ref in refs if not self._lineage.is_settled(ref.id)]
+            resolved = [ref for ref in refs if self._lineage.is_resolved(ref.id)]
+            return resolved, [ref for ref in refs if not self._lineage.is_resolved(ref.id)]
 
     @overload
     def fetch(self, refs: Ref) -> Any: ...
@@ -265,27 +272,29 @@ class Driver(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    # What engines report.
+    # Reports from engines.
 
     def _finished(self, task: Task) -> None:
-        """Its outputs are stored."""
+        """Record that a task finished and its outputs are stored."""
         with self._lock:
             if not self._is_closed:
                 self._apply(self._lineage.finished(task.id))
-                self._settle(task)
+                self._notify_waiters(task)
 
     def _raised(self, task: Task, error: TalkaError) -> None:
+        """Record that a task raised; it is tried again if it has retries left."""
         self._failed(task, error, self._lineage.raised)
 
     def _died(self, task: Task, error: TalkaError) -> None:
+        """Record that the worker of a task died; the task is tried again if it has retries left."""
         self._failed(task, error, self._lineage.died)
 
     def _gave_up(self, task: Task, error: BaseException) -> None:
-        """The task failed in a way that another try would not mend."""
+        """Record that a task failed in a way that a retry would not fix."""
         self._failed(task, as_talka_error(error, task), self._lineage.gave_up)
 
     def _inputs_lost(self, task: Task, lost: Iterable[OutputId]) -> None:
-        """It could not start: these inputs are gone."""
+        """Record that a task could not start because these inputs are missing."""
         with self._lock:
             if not self._is_closed:
                 self._apply(self._lineage.inputs_lost(task.id, lost))
@@ -299,10 +308,10 @@ class Driver(ABC):
                 self._apply(event(task.id))
 
     def _serve(self, task: Task, work: Callable[..., None], *args: Any) -> None:
-        """Call `work`, which ends with one of the reports above; if it raises, the task gives up.
+        """Call `work`, which ends with one of the reports above; if it raises, the task fails.
 
-        For threads that serve others: nothing that a task or a worker does may end them. `Caught`
-        would do the same, but costs more, and every task passes here.
+        For threads of the engine, which must survive anything that a task or worker does. `Caught`
+        would do the same but is slower, and this runs for every task.
         """
         try:
             work(*args)
@@ -310,11 +319,12 @@ class Driver(ABC):
             with Logged(f"fail task {task.label}"):
                 self._gave_up(task, error)
 
-    # Within.
+    # Internals.
 
     def _apply(self, instructions: Iterable[Instruction]) -> None:
+        """Carry out instructions of the lineage, with the lock held."""
         for instruction in instructions:
-            if type(instruction) is Run:
+            if type(instruction) is RunTask:
                 task = self._tasks[instruction.task]
                 if instruction.reason:
                     self._emit(TaskAgain(task.id, task.name, instruction.reason))
@@ -329,7 +339,7 @@ class Driver(ABC):
                 self._discard(instruction.output)
             elif type(instruction) is Fail:
                 self._errors[instruction.task] = self._errors[instruction.cause]
-                self._settle(self._tasks[instruction.task])
+                self._notify_waiters(self._tasks[instruction.task])
             elif type(instruction) is Forget:
                 del self._tasks[instruction.task]
                 self._errors.pop(instruction.task, None)
@@ -338,7 +348,8 @@ class Driver(ABC):
         with Logged("emit an event"):
             self.events.emit(event)
 
-    def _settle(self, task: Task) -> None:
+    def _notify_waiters(self, task: Task) -> None:
+        """Wake calls of `wait` for which an output of this task was the last one missing."""
         if not self._waiters:
             return
         for output in task.outputs:
@@ -348,18 +359,18 @@ class Driver(ABC):
                     waiter.event.set()
 
     def _check_known(self, inputs: Iterable[Any]) -> None:
-        for given in inputs:
-            if type(given) is Ref and (
+        for value in inputs:
+            if type(value) is Ref and (
                 self._is_closed
-                or given.engine != self._engine_id
-                or not self._lineage.is_known(given.id)
+                or value.engine != self._engine_id
+                or not self._lineage.is_known(value.id)
             ):
                 raise ReleasedError
         if self._is_closed:
             raise ReleasedError
 
     def _wake_all(self) -> None:
-        """The engine closes: whoever waits in another thread gets an error instead of silence."""
+        """Wake all threads in `wait` when the engine is closed; they raise ReleasedError."""
         for waiters in self._waiters.values():
             for waiter in waiters:
                 waiter.event.set()

@@ -1,7 +1,7 @@
-"""Outputs that nobody can change: memory that a task may still refer to is copied before it is stored.
+"""Immutable outputs: memory that a task may still refer to is copied before it is stored.
 
-A native task runs in our own process. It may keep an array that it returned and fill it again, or
-return a view of one. Memory that only the output refers to is kept as it is, without a copy.
+A native task runs in the process of the driver. It may keep an array that it returned and write to it
+again, or return a view of one. Memory that only the output refers to is not copied.
 """
 
 import sys
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-# References to an array of which nobody else knows: the `base` of a view, a variable, an argument.
+# References to an array that only this code uses: the `base` of a view, a variable, an argument.
 _NUM_REFERENCES = 3
 
-_SMALL_BYTES = 4096  # up to here a copy is faster than finding out whether it is needed
+_SMALL_BYTES = 4096  # up to here copying is faster than finding out whether it is needed
 
 
 def frozen(value: Any) -> Any:
-    """Return a settled value as one that cannot be changed, nor made writeable again.
+    """Return a storable value that cannot be changed, nor made writeable again.
 
-    Plain values are bytes by now. Arrow's are immutable by its rules, and taken as such: nothing
-    tells whether a table was built over an array of numpy that its maker keeps.
+    Plain values are bytes already. Arrow values are immutable by convention and returned as they
+    are: there is no way to find out whether a table shares memory with a numpy array of the task.
 
     >>> array = frozen(np.arange(3))
     >>> array.flags.writeable = True
@@ -39,24 +39,24 @@ def frozen(value: Any) -> Any:
         value = root = value.copy()
     root.setflags(write=False)
     memory, is_whole = pa.py_buffer(root), value.nbytes == root.nbytes and value.flags.forc
-    if is_whole and value.ndim == 1:  # as nearly all are: this is faster
+    if is_whole and value.ndim == 1:  # the usual case, and faster
         return np.frombuffer(memory, value.dtype)
     start = 0 if is_whole else _address(value) - _address(root)
     return np.ndarray(value.shape, value.dtype, memory, offset=start, strides=value.strides)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
-    """Return where the first value is. Takes a microsecond: most outputs do not need it."""
+    """Return the address of the first value. Takes a microsecond, and most outputs do not need it."""
     address: int = array.__array_interface__["data"][0]
     return address
 
 
 def _root(view: Any) -> Any:
-    """Return what owns the memory of a view; None if it is an array to which others may write."""
-    node, is_exclusive = view.base, True
-    while isinstance(node, np.ndarray):
-        is_exclusive = is_exclusive and sys.getrefcount(node) <= _NUM_REFERENCES
-        if node.base is None:
-            return node if is_exclusive and node.flags.owndata else None
-        node = node.base
-    return node
+    """Return the owner of the memory of a view; None if other code may write to it."""
+    array, is_exclusive = view.base, True
+    while isinstance(array, np.ndarray):
+        is_exclusive = is_exclusive and sys.getrefcount(array) <= _NUM_REFERENCES
+        if array.base is None:
+            return array if is_exclusive and array.flags.owndata else None
+        array = array.base
+    return array

@@ -1,13 +1,15 @@
-"""Which task runs, and which runs again. Events in, instructions out: no I/O, no clock, no threads.
+"""Decides which tasks run, and which run again: events in, instructions out.
 
-    submitted -> waits for its inputs -> Run -> finished: its outputs are stored
-                        ^                            |
-                        +------ lost, and wanted ----+
+    submitted -> waits for its inputs -> RunTask -> finished: its outputs are stored
+                        ^                                |
+                        +-------- lost, and wanted ------+
 
-An output that is lost is computed again only when somebody wants it: a task that is still to run,
-or a caller of `wanted`. Its task then waits for its own lost inputs first, transitively; inputs
-that survive are used as they are. A released output is freed once no pending task uses it; its
-task stays known while a descendant may need it again, and is forgotten afterwards.
+A lost output is computed again only when it is needed: by a task that has still to run, or by a
+caller of `wanted`. Its task first waits for its lost inputs, recursively; inputs that are still
+stored are used. A released output is freed once no pending task reads it. Its task is kept while a
+descendant may need to run again, and then forgotten.
+
+This module does no I/O and uses neither clock nor threads, so tests need no engine.
 """
 
 from collections.abc import Iterable
@@ -18,45 +20,44 @@ TaskId = NewType("TaskId", int)
 OutputId = NewType("OutputId", int)
 
 
-class Run(NamedTuple):
-    """Start this task; `reason` says why again.
-
-    It is empty for the first time, and when a start is repeated that failed for a lost input.
-    """
+class RunTask(NamedTuple):
+    """Instruction: start this task."""
 
     task: TaskId
     reason: str
+    """Why it runs again; empty for the first start, and for one repeated because an input was lost."""
 
 
 class Free(NamedTuple):
-    """Nobody needs this output any more."""
+    """Instruction: free this output, which is released and no longer used."""
 
     output: OutputId
 
 
 class Fail(NamedTuple):
-    """The outputs of this task will never come, because of `cause` (the same task or an input's)."""
+    """Instruction: the outputs of this task will never exist, because of `cause`."""
 
     task: TaskId
     cause: TaskId
+    """Task that failed: this one, or one that it depends on."""
 
 
 class Forget(NamedTuple):
-    """Nothing can ever need this task again."""
+    """Instruction: forget this task, which can never be needed again."""
 
     task: TaskId
 
 
-Instruction = Run | Free | Fail | Forget
+Instruction = RunTask | Free | Fail | Forget
 
 
 class Retries(NamedTuple):
-    """How often a task that fails by itself is tried again."""
+    """Number of times that a failed task is started again."""
 
     exceptions: int = 0
-    """It raised. Never by default: the same inputs would raise again."""
+    """Retries after an exception. 0 by default: the same inputs would raise again."""
     deaths: int = 2
-    """Its worker died under it: killed, out of memory, machine gone."""
+    """Retries after the worker died: killed, out of memory, or its machine lost."""
 
 
 DEFAULT_RETRIES = Retries()
@@ -81,7 +82,7 @@ class _Task:
         self.outputs: tuple[_Output, ...] = ()
         self.state = _State.WAITING
         self.num_missing = 0
-        self.num_consumers = 0  # tasks that are known and read one of the outputs
+        self.num_consumers = 0  # known tasks that read one of the outputs
         self.exceptions, self.deaths = retries
         self.reason = ""  # why it runs again
         self.cause: TaskId | None = None  # why it failed
@@ -95,22 +96,22 @@ class _Output:
         self.producer = producer
         self.is_stored = False
         self.is_released = False
-        self.num_users = 0  # tasks that are to run or are running and read this
+        self.num_users = 0  # waiting or running tasks that read this output
         self.waiting: list[_Task] = []
 
 
 class Lineage:
-    """The driver's memory of how every output came to be."""
+    """Record of how each output is made, with the state of all tasks."""
 
     def __init__(self) -> None:
         self._tasks: dict[TaskId, _Task] = {}
         self._outputs: dict[OutputId, _Output] = {}
 
     def __len__(self) -> int:
-        """Number of tasks that are still known."""
+        """Return the number of tasks that are still known."""
         return len(self._tasks)
 
-    # What may happen.
+    # Events.
 
     def submitted(
         self,
@@ -119,25 +120,26 @@ class Lineage:
         outputs: Iterable[OutputId],
         retries: Retries = DEFAULT_RETRIES,
     ) -> list[Instruction]:
+        """Add a new task. It fails at once if the task of an input has failed."""
         task = _Task(task_id, tuple([self._outputs[i] for i in dict.fromkeys(inputs)]), retries)
         task.outputs = tuple([_Output(output_id, task) for output_id in outputs])
         self._tasks[task_id] = task
         for output in task.outputs:
             self._outputs[output.id] = output
         instructions: list[Instruction] = []
-        for given in task.inputs:
-            given.num_users += 1
-            given.producer.num_consumers += 1
-        for given in task.inputs:
-            if given.producer.state is _State.FAILED:
-                assert given.producer.cause is not None
-                self._fail(task, given.producer.cause, instructions)
+        for needed in task.inputs:
+            needed.num_users += 1
+            needed.producer.num_consumers += 1
+        for needed in task.inputs:
+            if needed.producer.state is _State.FAILED:
+                assert needed.producer.cause is not None
+                self._fail(task, needed.producer.cause, instructions)
                 return instructions
         self._start(task, instructions)
         return instructions
 
     def finished(self, task_id: TaskId) -> list[Instruction]:
-        """All outputs of this task are stored now."""
+        """Record that all outputs of a task are stored."""
         task = self._tasks[task_id]
         task.state = _State.DONE
         instructions: list[Instruction] = []
@@ -153,7 +155,7 @@ class Lineage:
         return instructions
 
     def raised(self, task_id: TaskId) -> list[Instruction]:
-        """The task raised an exception."""
+        """Record that a task raised an exception."""
         task = self._tasks[task_id]
         if task.exceptions == 0:
             return self.gave_up(task_id)
@@ -161,7 +163,7 @@ class Lineage:
         return self._again(task, "it raised an exception")
 
     def died(self, task_id: TaskId) -> list[Instruction]:
-        """The worker died while it ran the task."""
+        """Record that the worker of a task died."""
         task = self._tasks[task_id]
         if task.deaths == 0:
             return self.gave_up(task_id)
@@ -169,31 +171,31 @@ class Lineage:
         return self._again(task, "its worker died")
 
     def gave_up(self, task_id: TaskId) -> list[Instruction]:
-        """The task failed for good."""
+        """Record that a task failed and must not be tried again."""
         instructions: list[Instruction] = []
         self._fail(self._tasks[task_id], task_id, instructions)
         return instructions
 
     def inputs_lost(self, task_id: TaskId, lost: Iterable[OutputId]) -> list[Instruction]:
-        """A task that was to start found these of its inputs gone."""
+        """Record that a task could not start because these inputs are missing."""
         self.lost(lost)
         return self._again(self._tasks[task_id], "")
 
     def lost(self, outputs: Iterable[OutputId]) -> None:
-        """These outputs are gone. Nothing happens until somebody wants them."""
+        """Record that outputs are lost. They are computed again only when they are needed."""
         for output_id in outputs:
             if output_id in self._outputs:
                 self._outputs[output_id].is_stored = False
 
     def wanted(self, outputs: Iterable[OutputId]) -> list[Instruction]:
-        """A caller waits for these outputs."""
+        """Record that a caller waits for these outputs."""
         instructions: list[Instruction] = []
         for output_id in outputs:
             self._require(self._outputs[output_id], instructions)
         return instructions
 
     def released(self, outputs: Iterable[OutputId]) -> list[Instruction]:
-        """The caller will not ask for these outputs again."""
+        """Record that the caller does not need these outputs any more."""
         instructions: list[Instruction] = []
         for output_id in outputs:
             output = self._outputs[output_id]
@@ -203,45 +205,47 @@ class Lineage:
         return instructions
 
     def replaced(self, task_id: TaskId, inputs: Iterable[OutputId]) -> list[Instruction]:
-        """Another way to make the outputs of this task is known, from these inputs: a checkpoint.
+        """Record that a task now makes its outputs from other inputs, such as a checkpoint.
 
-        The old inputs are needed for it no more, and their tasks may be forgotten. The task must
-        be done (`is_done`).
+        The former inputs are no longer needed for it, and their tasks may be forgotten. The task
+        must be done (`is_done`).
         """
         task = self._tasks[task_id]
         assert task.state is _State.DONE
         before, task.inputs = task.inputs, tuple([self._outputs[i] for i in dict.fromkeys(inputs)])
-        for given in task.inputs:
-            given.producer.num_consumers += 1
+        for needed in task.inputs:
+            needed.producer.num_consumers += 1
         instructions: list[Instruction] = []
-        for given in before:
-            given.producer.num_consumers -= 1
-            self._forget_if_useless(given.producer, instructions)
+        for needed in before:
+            needed.producer.num_consumers -= 1
+            self._forget_if_useless(needed.producer, instructions)
         return instructions
 
-    # What a caller may ask.
+    # Queries.
 
     def producer_of(self, output_id: OutputId) -> TaskId:
+        """Return the task that makes an output."""
         return self._outputs[output_id].producer.id
 
     def is_done(self, task_id: TaskId) -> bool:
-        """It ran, and does not run again just now."""
+        """Return whether a task has finished and is not running again."""
         return self._tasks[task_id].state is _State.DONE
 
     def is_known(self, output_id: OutputId) -> bool:
-        """Whether it was submitted here and not released."""
+        """Return whether an output belongs to a known task and is not released."""
         output = self._outputs.get(output_id)
         return output is not None and not output.is_released
 
-    def is_settled(self, output_id: OutputId) -> bool:
-        """Stored, or never to come."""
+    def is_resolved(self, output_id: OutputId) -> bool:
+        """Return whether an output is stored, or its task has failed."""
         output = self._outputs[output_id]
         return output.is_stored or output.producer.state is _State.FAILED
 
     def cause_of_failure(self, output_id: OutputId) -> TaskId | None:
+        """Return the task whose failure made this output impossible; None if there is none."""
         return self._outputs[output_id].producer.cause
 
-    # How it is decided.
+    # Decisions.
 
     def _again(self, task: _Task, reason: str) -> list[Instruction]:
         instructions: list[Instruction] = []
@@ -250,41 +254,42 @@ class Lineage:
         return instructions
 
     def _start(self, task: _Task, instructions: list[Instruction]) -> None:
-        """Run the task now, or as soon as its missing inputs are there."""
+        """Run the task now, or as soon as its missing inputs are stored."""
         task.state = _State.WAITING
-        missing = [given for given in task.inputs if not given.is_stored]
+        missing = [needed for needed in task.inputs if not needed.is_stored]
         task.num_missing = len(missing)
         if not missing:
             self._run(task, instructions)
-        for given in missing:
-            given.waiting.append(task)
-        for given in missing:
-            self._require(given, instructions)
+        for needed in missing:
+            needed.waiting.append(task)
+        for needed in missing:
+            self._require(needed, instructions)
 
     def _require(self, output: _Output, instructions: list[Instruction]) -> None:
-        """Compute a lost output again, after its own lost inputs. A loop: chains may be long."""
+        """Compute a lost output again, after its lost inputs. A loop, as chains may be long."""
         stack = [output]
         while stack:
             output = stack.pop()
             task = output.producer
             if output.is_stored or task.state is not _State.DONE:
-                continue  # there, on its way, or failed
+                continue  # stored, about to be computed, or failed
             task.state, task.reason = _State.WAITING, "its output was lost"
-            missing = [given for given in task.inputs if not given.is_stored]
+            missing = [needed for needed in task.inputs if not needed.is_stored]
             task.num_missing = len(missing)
-            for given in task.inputs:
-                given.num_users += 1
-            for given in missing:
-                given.waiting.append(task)
+            for needed in task.inputs:
+                needed.num_users += 1
+            for needed in missing:
+                needed.waiting.append(task)
             stack += missing
             if not missing:
                 self._run(task, instructions)
 
     def _run(self, task: _Task, instructions: list[Instruction]) -> None:
         task.state = _State.RUNNING
-        instructions.append(Run(task.id, task.reason))
+        instructions.append(RunTask(task.id, task.reason))
 
     def _fail(self, first: _Task, cause: TaskId, instructions: list[Instruction]) -> None:
+        """Fail a task and all tasks that wait for its outputs, directly or indirectly."""
         stack = [first]
         while stack:
             task = stack.pop()
@@ -295,14 +300,14 @@ class Lineage:
             for output in task.outputs:
                 stack += output.waiting
                 output.waiting = []
-            for given in task.inputs:
-                given.waiting = [other for other in given.waiting if other is not task]
+            for needed in task.inputs:
+                needed.waiting = [other for other in needed.waiting if other is not task]
             self._stop_using_inputs(task, instructions)
 
     def _stop_using_inputs(self, task: _Task, instructions: list[Instruction]) -> None:
-        for given in task.inputs:
-            given.num_users -= 1
-            self._free_if_unused(given, instructions)
+        for needed in task.inputs:
+            needed.num_users -= 1
+            self._free_if_unused(needed, instructions)
         self._forget_if_useless(task, instructions)
 
     def _free_if_unused(self, output: _Output, instructions: list[Instruction]) -> None:
@@ -311,7 +316,7 @@ class Lineage:
             instructions.append(Free(output.id))
 
     def _forget_if_useless(self, task: _Task, instructions: list[Instruction]) -> None:
-        """Drop tasks whose outputs are released and that no known task may need again."""
+        """Forget tasks whose outputs are released and that no known task may need again."""
         stack = [task]
         while stack:
             task = stack.pop()
@@ -325,6 +330,6 @@ class Lineage:
             instructions.append(Forget(task.id))
             for output in task.outputs:
                 del self._outputs[output.id]
-            for given in task.inputs:
-                given.producer.num_consumers -= 1
-                stack.append(given.producer)
+            for needed in task.inputs:
+                needed.producer.num_consumers -= 1
+                stack.append(needed.producer)

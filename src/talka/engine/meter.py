@@ -1,6 +1,7 @@
-"""Task events, batched: many short tasks of one name on one worker become one event.
+"""Batches of task events: many short tasks of one name on one worker become one event.
 
-Per task this costs a few comparisons; an event is written at most every `STRETCH_S` a worker.
+A task costs a few comparisons. Each worker writes at most one event per `STRETCH_S` seconds, unless
+the name changes or the worker becomes idle.
 """
 
 from talka.events import Stream, TasksRan
@@ -9,8 +10,8 @@ from talka.guard import Logged
 STRETCH_S = 0.1
 
 
-class Meter:
-    """One worker's tasks. Used by one thread only."""
+class TaskMeter:
+    """Counts the tasks of one worker. Used by one thread only."""
 
     __slots__ = ("_busy_s", "_bytes", "_count", "_end_s", "_name", "_start_s", "_stream", "_worker")
 
@@ -22,7 +23,7 @@ class Meter:
         self._bytes = 0
 
     def add(self, name: str, start_s: float, end_s: float, num_bytes: int) -> None:
-        """Count one task that ran from `start_s` to `end_s` (seconds since the epoch)."""
+        """Count one task that ran from `start_s` to `end_s` (seconds since 1970)."""
         if self._count and (name != self._name or end_s - self._start_s > STRETCH_S):
             self.flush()
         if self._count == 0:
@@ -33,7 +34,7 @@ class Meter:
         self._bytes += num_bytes
 
     def flush(self) -> None:
-        """Emit what was counted. Also called when the worker has nothing to do."""
+        """Emit an event for the tasks counted so far. Also called when the worker becomes idle."""
         if self._count:
             ran = (self._count, self._start_s, self._end_s, self._busy_s, self._bytes)
             self._count, self._busy_s, self._bytes = 0, 0.0, 0

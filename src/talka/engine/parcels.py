@@ -1,7 +1,7 @@
-"""Values inside messages between processes: small ones in the frame, the rest in segments.
+"""Values in messages between processes: small ones in the frame, large ones in segments.
 
-The frame holds a label for each value: its bytes, or where it stands in a segment. The descriptors
-of the segments travel behind the frame.
+The frame has a label for each value: its bytes, or its position in a segment. The descriptors of the
+segments are sent after the frame.
 """
 
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 from talka.engine import segments, storage
 from talka.engine.segments import Segment, Shelf
-from talka.engine.storage import File, Packed
+from talka.engine.storage import File, PackedValue
 
-# Below this a value travels inside the frame: a descriptor costs about as much as copying it.
+# Smaller values are sent inside the frame: a descriptor costs about as much as copying them.
 INLINE_BYTES = 64 * 1024
 MAX_INLINE_BYTES = 16 * 1024 * 1024
-"""Bytes that all values inside one frame may take together; frames are bounded."""
+"""Bytes that all values in one frame may have together, as frames have a maximum size."""
 
 
 class Parcels(NamedTuple):
-    """The labels in the frame, and the segments whose descriptors travel behind it."""
+    """Labels for the frame, and the segments whose descriptors are sent after it."""
 
     labels: list[Any]
     segments: list[Segment]
@@ -29,22 +29,23 @@ class Parcels(NamedTuple):
 
 
 def is_inline(content: Any) -> bool:
-    return isinstance(content, Packed) and len(content.data) <= INLINE_BYTES
+    """Return whether a value is small enough to be sent inside the frame."""
+    return isinstance(content, PackedValue) and len(content.data) <= INLINE_BYTES
 
 
 def compact(content: Any) -> Any:
-    """Turn a small Arrow or numpy value into `Packed`, which needs no descriptor."""
-    if isinstance(content, Packed | File) or content.nbytes > INLINE_BYTES:
+    """Turn a small Arrow or numpy value into `PackedValue`, which needs no descriptor."""
+    if isinstance(content, PackedValue | File) or content.nbytes > INLINE_BYTES:
         return content
     packed = storage.pack_whole(content)
     return packed if is_inline(packed) else content
 
 
 def wrap(values: Sequence[Any]) -> Parcels:
-    """Prepare settled values or files for a message."""
+    """Prepare storable values or files for a message."""
     if not values:
         return Parcels([], [])
-    if len(values) == 1 and is_inline(values[0]):  # as for most tasks
+    if len(values) == 1 and is_inline(values[0]):  # the usual case
         return Parcels([values[0].data], [])
     contents = [compact(value) for value in values]
     left = MAX_INLINE_BYTES
@@ -70,7 +71,7 @@ def wrap(values: Sequence[Any]) -> Parcels:
 
 
 def into_files(contents: list[Any]) -> None:
-    """Replace settled values by files in shared memory, in as few segments as is sensible."""
+    """Replace storable values by files in shared memory, in few segments."""
     loose = [i for i, content in enumerate(contents) if not isinstance(content, File | bytes)]
     min_bytes = sum(storage.size_in_memory(contents[i]) for i in loose) / segments.max_in_message()
     shelf = Shelf()
@@ -78,10 +79,10 @@ def into_files(contents: list[Any]) -> None:
         contents[i] = storage.into_file(contents[i], shelf.segment(min_bytes))
 
 
-def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[Packed | File]:
-    """Return what `wrap` was given, on the other side."""
+def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[PackedValue | File]:
+    """Return the values that were given to `wrap`, in the receiving process."""
     if not descriptors:
-        return [Packed(label) for label in labels]
+        return [PackedValue(label) for label in labels]
     ends = [0] * len(descriptors)
     on_disk = [False] * len(descriptors)
     for label in labels:
@@ -93,15 +94,18 @@ def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[Packed | F
         Segment(descriptor, num_bytes=ends[index], on_disk=on_disk[index])
         for index, descriptor in enumerate(descriptors)
     ]
-    contents: list[Packed | File] = []
+    contents: list[PackedValue | File] = []
     for label in labels:
         if isinstance(label, bytes):
-            contents.append(Packed(label))
+            contents.append(PackedValue(label))
         else:
             index, start, num_bytes, is_packed, _ = label
             contents.append(File(received[index], start, num_bytes, is_packed=is_packed))
     return contents
 
 
-def value_of(content: Packed | File) -> Any:
-    return storage.unpack(content) if isinstance(content, Packed) else storage.read_file(content)
+def value_of(content: PackedValue | File) -> Any:
+    """Return the value itself; Arrow and numpy in a file are mapped, not copied."""
+    return (
+        storage.unpack(content) if isinstance(content, PackedValue) else storage.read_file(content)
+    )

@@ -1,9 +1,9 @@
-"""Unnamed files that hold values: many values behind one descriptor, mapped without a copy.
+"""Segments: unnamed files that hold many values each and are mapped without a copy.
 
-A segment is anonymous shared memory (memfd) or an unlinked file on disk. It has no name, so nothing
-is left behind however the process ends, and no `/dev/shm` limit applies; other processes of the job
-read it through its descriptor. Descriptors are scarce (often 1,024 per process), so small values
-share a segment, a mapping holds none, and `max_open` bounds how many the store keeps.
+A segment is anonymous shared memory (memfd) or an unlinked file on disk. It has no name, so no end of
+the process leaves it behind, and no limit of `/dev/shm` applies; other processes of the job read it
+through its descriptor. Descriptors are scarce (often 1,024 per process), so small values share a
+segment, a mapping keeps no descriptor open, and `max_open` limits how many segments the store keeps.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from talka.engine.descriptors import descriptor_limit, limit_explained
-from talka.files import unnamed_file
+from talka.files import UnnamedFile, unnamed_file
 
-# A value of this size gets a segment of its own, so that its memory is freed when it is released.
+# A segment of this size takes no further values: its memory is freed when all of its values are.
 MIN_SEGMENT_BYTES = 1024 * 1024
 MIN_OPEN = 8
-"""Segments that a store may keep open however low the limit is."""
+"""Segments that a store may keep open even if the limit is lower."""
 _PAGE_BYTES: Final = mmap.ALLOCATIONGRANULARITY
 _open: set[int] = set()  # descriptors of all segments of this process
 
@@ -34,100 +34,99 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 def num_open() -> int:
-    """Return how many descriptors the segments of this process take now."""
+    """Return the number of descriptors of open segments in this process."""
     return len(_open)
 
 
 def max_open() -> int:
-    """Return how many segments a store should keep open: a part of what the system allows."""
+    """Return the number of segments that a store should keep open: a quarter of the limit."""
     return max(MIN_OPEN, descriptor_limit() // 4)
 
 
 def max_in_message() -> int:
-    """Return how many new segments one message should have; the receiver needs as many."""
+    """Return the number of new segments that one message should have at most.
+
+    The receiver needs a descriptor for each.
+    """
     return min(128, max(4, descriptor_limit() // 8))
 
 
-class Segment:
-    """An unnamed file with values one after another; closed when nobody refers to it."""
+class Segment(UnnamedFile):
+    """An unnamed file that holds values one after another."""
 
     def __init__(self, descriptor: int, *, num_bytes: int = 0, on_disk: bool) -> None:
-        self.descriptor, self.num_bytes, self.on_disk = descriptor, num_bytes, on_disk
+        super().__init__(descriptor)
+        self.num_bytes, self.on_disk = num_bytes, on_disk
         self._lock = threading.Lock()
         self._mapped: pa.Buffer | None = None
         _open.add(descriptor)
 
     @classmethod
     def create(cls, folder: Path | None = None) -> "Segment":
-        """Make an empty one in shared memory, or on disk in `folder`."""
+        """Make an empty segment in shared memory, or on disk in `folder`."""
         with limit_explained():
             descriptor = os.memfd_create("talka") if folder is None else unnamed_file(folder)
         return cls(descriptor, on_disk=folder is not None)
 
-    def __del__(self) -> None:
-        _open.discard(self.descriptor)  # before it is closed: the number is given out again
-        os.close(self.descriptor)
+    def close(self) -> None:
+        _open.discard(self.descriptor)  # first: once closed, the number may be in use again
+        super().close()
 
     @contextlib.contextmanager
     def appending(self) -> Iterator["Sink"]:
-        """Give a sink for one more value; it is part of the segment if the block ends well."""
+        """Yield a sink for one more value, which is added unless the block raises."""
         with self._lock:
-            sink = Sink(self.descriptor, -(-self.num_bytes // _PAGE_BYTES) * _PAGE_BYTES)
+            sink = Sink(self, -(-self.num_bytes // _PAGE_BYTES) * _PAGE_BYTES)
             yield sink
             self.num_bytes = sink.start + sink.tell()
 
     def buffer(self, start: int, num_bytes: int) -> pa.Buffer:
-        """Return a range of the file, mapped and read-only; it outlives the descriptor."""
+        """Return a range of the file, mapped read-only; it stays valid without the descriptor."""
         if num_bytes == 0:
             return pa.py_buffer(b"")
         mapped = self._mapped
-        if mapped is None or mapped.size < start + num_bytes:  # it may have grown since
+        if mapped is None or mapped.size < start + num_bytes:  # the segment has grown
             mapped = self._mapped = _Mapping(self.descriptor, self.num_bytes).buffer()
         return mapped.slice(start, num_bytes)
 
 
 class Sink:
-    """A file object that writes behind what a segment holds, for `pyarrow.PythonFile`.
+    """A file object that appends to a segment, for `pyarrow.PythonFile`.
 
-    A plain file would do but for two things: pyarrow ignores how much a `write` wrote, which is
-    never more than 2 GiB, and takes positions as they count from the start of the file.
+    A plain file does not work for two reasons: pyarrow ignores how much a `write` wrote, which is at
+    most 2 GiB, and expects positions to start at 0.
     """
 
     closed = False
 
-    def __init__(self, descriptor: int, start: int) -> None:
+    def __init__(self, file: UnnamedFile, start: int) -> None:
         self.start = start
-        self._descriptor, self._num_written = descriptor, 0
+        self._file, self._end = file, start
 
     def write(self, data: Any) -> int:
         """Write all of it, or raise OSError."""
-        left = memoryview(data).cast("B")
-        num_bytes = len(left)
-        while left:
-            count = os.pwrite(self._descriptor, left, self.start + self._num_written)
-            self._num_written += count
-            left = left[count:]
-        return num_bytes
+        before, self._end = self._end, self._file.write_at(data, self._end)
+        return self._end - before
 
     def tell(self) -> int:
-        return self._num_written
+        return self._end - self.start
 
     def flush(self) -> None:
-        """Do nothing: nothing is buffered."""
+        """Do nothing, as nothing is buffered."""
 
     def close(self) -> None:
-        """Leave the segment open."""
+        """Do nothing: the segment stays open."""
 
 
 class Shelf:
-    """Puts values into few segments: the next one is made when the last is large enough."""
+    """Distributes values over few segments: a new one is made when the last is large enough."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._last: Segment | None = None
 
     def segment(self, min_bytes: float) -> Segment:
-        """Return the segment for the next value: the last one, unless it has `min_bytes`."""
+        """Return the segment for the next value: a new one if the last has `min_bytes` bytes."""
         last = self._last
         if last is None or last.num_bytes >= max(MIN_SEGMENT_BYTES, min_bytes):
             last = self._last = Segment.create(self._folder)
@@ -135,7 +134,7 @@ class Shelf:
 
 
 class _Mapping:
-    """A mapped file. Python's own `mmap` would keep a second descriptor open."""
+    """A file mapped into memory. Python's `mmap` would keep a second descriptor open."""
 
     def __init__(self, descriptor: int, num_bytes: int) -> None:
         self._num_bytes = num_bytes

@@ -1,4 +1,4 @@
-"""Functions from the driver to its own workers (cloudpickle), and nothing else by pickle."""
+"""Functions sent from the driver to its workers by cloudpickle; other values are never pickled."""
 
 import pickle
 import sys
@@ -21,7 +21,10 @@ _INSTALLED = tuple(
 
 
 def ship(function: Callable[..., Any], constants: Any = None) -> bytes:
-    """A function, or what is fixed about its arguments, as bytes."""
+    """Return a function, or its constant arguments if they are given, as bytes.
+
+    Raises NotShippableError if that is not possible or takes more than `MAX_SHIPPED_BYTES`.
+    """
     shipped = function if constants is None else constants
     try:
         with _own_module_by_value(function):
@@ -29,24 +32,24 @@ def ship(function: Callable[..., Any], constants: Any = None) -> bytes:
     except (pickle.PicklingError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise NotShippableError(name_of(function), str(error)) from error
     if len(data) > MAX_SHIPPED_BYTES:
-        problem = f"with all that it refers to it takes {len(data) / 1e6:.0f} MB"
+        problem = f"it has {len(data) / 1e6:.0f} MB, together with all that it refers to"
         raise NotShippableError(name_of(function), problem)
     return data
 
 
 def unship(data: bytes) -> Any:
-    """What `ship` was given. Only for bytes that came from our own driver."""
+    """Return what was given to `ship`. Only for bytes from the driver of this worker."""
     return cloudpickle.loads(data)
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What to call a function in events and errors."""
+    """Return the name of a function for events and errors."""
     name: str = getattr(unwrapped(function), "__qualname__", type(function).__qualname__)
     return name.rpartition("<locals>.")[2]
 
 
 def unwrapped(function: Any) -> Any:
-    """The function inside of `functools.partial`."""
+    """Return the function inside `functools.partial`."""
     while hasattr(function, "func"):
         function = function.func
     return function
@@ -54,13 +57,13 @@ def unwrapped(function: Any) -> Any:
 
 @contextmanager
 def _own_module_by_value(function: Callable[..., Any]) -> Iterator[None]:
-    """Ship code of a module that is not installed (a script, a test) with the function.
+    """Send the code of a module that is not installed (a script, a test) with the function.
 
-    A machine that lacks the file can then run it.
+    The function can then run on a machine that does not have the file.
     """
     module = sys.modules.get(getattr(unwrapped(function), "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or _is_installed(module):
-        yield  # cloudpickle ships __main__ by value anyway
+        yield  # cloudpickle sends __main__ by value anyway
         return
     cloudpickle.register_pickle_by_value(module)
     try:

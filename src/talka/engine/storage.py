@@ -1,7 +1,7 @@
-"""The one storage form: Arrow and numpy as Arrow IPC files, plain values as msgpack.
+"""The storage form of values: Arrow and numpy as Arrow IPC files, plain values as msgpack.
 
-These files stand in segments (`segments.py`), which have no name and which other processes of the
-job map without a copy.
+Files are kept in segments (`segments.py`), which have no name and which other processes of the job
+map without a copy.
 """
 
 import ast
@@ -18,28 +18,28 @@ from talka.engine.segments import Segment
 from talka.errors import NotStorableError, PayloadError
 from talka.guard import Caught
 
-_KIND: Final = b"talka"  # the key in the schema's metadata that says what the file holds
+_KIND: Final = b"talka"  # key in the schema metadata for the kind of value in the file
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(
     unify_dictionaries=True,
-    allow_64bit=True,  # a numpy array is one column of bytes, perhaps of more than 2 GiB
+    allow_64bit=True,  # a numpy array is one column of bytes, possibly more than 2 GiB
 )
 _TUPLE, _SCALAR, _WHOLE = 1, 2, 3  # msgpack extension types
 MAX_DEPTH = 128
-"""Levels of lists, tuples and dicts within one another that a plain value may have."""
+"""Levels of nested lists, tuples and dicts that a plain value may have."""
 _CHECKED_TUPLES = 8
 _CONTAINERS = (list, tuple, dict)
 _MAX_FOREIGN_DEPTH: Final = 32
 _ARROW = (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)
 
 
-class Packed(NamedTuple):
-    """A plain value as bytes: immutable, sized, the same in every process."""
+class PackedValue(NamedTuple):
+    """A plain value encoded as msgpack: immutable, of known size, valid in every process."""
 
     data: bytes
 
 
 class File:
-    """A value in storage form, in a segment."""
+    """A value in storage form at a position in a segment."""
 
     __slots__ = ("is_packed", "num_bytes", "segment", "start")
 
@@ -52,29 +52,30 @@ class File:
         return self.segment.on_disk
 
     def buffer(self) -> pa.Buffer:
-        """Return the file's bytes, mapped, not read; the mapping outlives the descriptor."""
+        """Return the bytes of the file, mapped but not read; valid without the descriptor."""
         return self.segment.buffer(self.start, self.num_bytes)
 
 
 def size_in_memory(value: Any) -> int:
-    """Return the bytes that a settled value keeps alive."""
-    if isinstance(value, Packed):
+    """Return the bytes of memory that a storable value keeps alive."""
+    if isinstance(value, PackedValue):
         return len(value.data)
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     return int(value.get_total_buffer_size())
 
 
-def settle(value: Any) -> Any:
-    """Make a value that a task returned fit to be an output: immutable, checked, not a thin view.
+def to_storable(value: Any) -> Any:
+    """Return the storable form of a value: checked, read-only, not a small view of a large array.
 
-    Arrow and numpy stay what they are; everything else becomes `Packed`.
+    Arrow and numpy values keep their type; everything else becomes a `PackedValue`. Raises
+    NotStorableError for other types.
     """
     if isinstance(value, np.ndarray) and value.ndim > 0:
         if value.dtype.hasobject:
             raise NotStorableError(f"a numpy array of {value.dtype}")
         if value.base is not None and getattr(value.base, "nbytes", 0) > 2 * value.nbytes:
-            value = value.copy()  # a slice would keep the whole alive
+            value = value.copy()  # a slice would keep the whole array alive
         value = value.view(np.ndarray)
         value.flags.writeable = False
         return value
@@ -83,23 +84,23 @@ def settle(value: Any) -> Any:
     return pack(value)
 
 
-def pack(value: Any) -> Packed:
-    """A plain value as msgpack; tuples stay tuples and numpy scalars numpy scalars."""
-    return Packed(_packed(value, num_tuples=0))
+def pack(value: Any) -> PackedValue:
+    """Encode a plain value as msgpack; tuples and numpy scalars keep their type."""
+    return PackedValue(_packed(value, num_tuples=0))
 
 
 def _packed(value: Any, num_tuples: int) -> bytes:
-    """Encode a value that stands inside of `num_tuples` tuples."""
+    """Encode a value that is nested inside `num_tuples` tuples."""
     pack_other = functools.partial(_pack_other, num_tuples=num_tuples)
     try:
         data: bytes = msgpack.packb(value, default=pack_other, strict_types=True)
     except (OverflowError, ValueError, RecursionError) as error:
-        raise NotStorableError(f"{_what(value)} ({error})") from error
+        raise NotStorableError(f"{_type_name(value)} ({error})") from error
     return data
 
 
 def _is_shallow(value: Any) -> bool:
-    """Whether a value has at most `MAX_DEPTH` levels; one that holds itself has not."""
+    """Return whether a value has at most `MAX_DEPTH` levels; False if it contains itself."""
     level = {id(value): value}
     for _ in range(MAX_DEPTH):
         inner: dict[int, Any] = {}
@@ -114,18 +115,20 @@ def _is_shallow(value: Any) -> bool:
     return False
 
 
-def pack_whole(value: Any) -> Packed:
-    """Return an Arrow or numpy value as msgpack, for small ones that travel inside a frame."""
-    return Packed(msgpack.packb(msgpack.ExtType(_WHOLE, to_buffer(value).to_pybytes())))
+def pack_whole(value: Any) -> PackedValue:
+    """Encode a small Arrow or numpy value as msgpack, to be sent inside a frame."""
+    return PackedValue(msgpack.packb(msgpack.ExtType(_WHOLE, to_buffer(value).to_pybytes())))
 
 
-def unpack(packed: Packed) -> Any:
+def unpack(packed: PackedValue) -> Any:
+    """Decode what `pack` or `pack_whole` encoded."""
     return msgpack.unpackb(packed.data, ext_hook=_unpack_other, strict_map_key=False)
 
 
 def _unpack_inner(code: int, data: bytes) -> Any:
-    """Decode what stands inside of a tuple. An `Unpacker` is slower than `unpackb`, but needs
-    little of the stack; `unpackb` takes 40 kB per level.
+    """Decode a value inside a tuple.
+
+    An `Unpacker` is slower than `unpackb` but needs little stack; `unpackb` takes 40 kB per level.
     """
     if code != _TUPLE:
         return _unpack_other(code, data)
@@ -144,7 +147,7 @@ def write(value: Any, sink: Any) -> None:
 
 
 def read(buffer: pa.Buffer) -> Any:
-    """The value in a file that `write` made, without a copy."""
+    """Return the value in a file that `write` made, without a copy."""
     reader = pa.ipc.open_file(buffer)
     kind = json.loads(reader.schema.metadata[_KIND])
     table = reader.read_all()
@@ -152,21 +155,21 @@ def read(buffer: pa.Buffer) -> Any:
 
 
 def to_buffer(value: Any) -> pa.Buffer:
-    """An Arrow or numpy value as one piece of memory, for a transport that has its own files."""
+    """Encode an Arrow or numpy value into one buffer, for transports that do not use segments."""
     sink = pa.BufferOutputStream()
     write(value, sink)
     return sink.getvalue()
 
 
 def from_buffer(data: Any) -> Any:
-    """What `to_buffer` was given, without a copy."""
+    """Decode a buffer that `to_buffer` made, without a copy."""
     return read(pa.py_buffer(data))
 
 
 def from_foreign(data: Any, *, is_packed: bool) -> Any:
-    """Return a value that this job did not write itself: from a file, or from another rank.
+    """Decode a value from an untrusted source: a file of the user, or another rank.
 
-    All of it is checked before anything in it is used; PayloadError where it is not valid.
+    All of it is checked before any of it is used; raises PayloadError if it is not valid.
     """
     try:
         if is_packed:
@@ -174,12 +177,12 @@ def from_foreign(data: Any, *, is_packed: bool) -> Any:
         buffer = pa.py_buffer(data)
         pa.ipc.open_file(buffer).read_all().validate(full=True)
         return read(buffer)
-    except Exception as error:  # whatever these parsers raise
+    except Exception as error:  # these parsers raise many types
         raise PayloadError(f"cannot be read: {str(error) or type(error).__name__}") from error
 
 
 def _unpack_foreign(data: bytes, depth: int) -> Any:
-    """Unpack a plain value without arrays, nested so deep that no stack overflows."""
+    """Decode a plain value without arrays; ValueError if it is nested too deep for the stack."""
     if depth > _MAX_FOREIGN_DEPTH:
         raise ValueError("it is nested too deep")
 
@@ -194,28 +197,28 @@ def _unpack_foreign(data: bytes, depth: int) -> Any:
 
 
 def read_file(file: File) -> Any:
-    """The value in a file: Arrow and numpy mapped without a copy, plain values unpacked."""
+    """Return the value in a file; Arrow and numpy are mapped without a copy."""
     buffer = file.buffer()
-    return unpack(Packed(buffer.to_pybytes())) if file.is_packed else read(buffer)
+    return unpack(PackedValue(buffer.to_pybytes())) if file.is_packed else read(buffer)
 
 
 def in_memory(file: File) -> Any:
-    """Copy a file into memory of this process, as a settled value that needs no descriptor."""
+    """Copy a file into private memory, as a storable value that needs no descriptor."""
     data = file.buffer().to_pybytes()
-    return Packed(data) if file.is_packed else read(pa.py_buffer(data))
+    return PackedValue(data) if file.is_packed else read(pa.py_buffer(data))
 
 
 def into_file(content: Any, segment: Segment) -> File:
-    """Append a settled value or a file to a segment; OSError when the disk is full."""
+    """Append a storable value or a file to a segment; OSError if the disk is full."""
     with segment.appending() as sink:
-        if isinstance(content, Packed):
+        if isinstance(content, PackedValue):
             sink.write(content.data)
         elif isinstance(content, File):
             sink.write(content.buffer())
         else:
             with pa.PythonFile(sink, "w") as stream:
                 write(content, stream)
-    is_packed = content.is_packed if isinstance(content, File) else isinstance(content, Packed)
+    is_packed = content.is_packed if isinstance(content, File) else isinstance(content, PackedValue)
     return File(segment, sink.start, sink.tell(), is_packed=is_packed)
 
 
@@ -269,7 +272,7 @@ _READERS = {
 
 
 def _dtype_text(dtype: np.dtype[Any]) -> str:
-    """As in numpy's own file format: a Python literal."""
+    """Return a dtype as a Python literal, as in numpy's file format."""
     return repr(np.lib.format.dtype_to_descr(dtype))
 
 
@@ -279,18 +282,18 @@ def _dtype(text: str) -> np.dtype[Any]:
 
 def _pack_other(value: Any, num_tuples: int) -> msgpack.ExtType:
     if type(value) is tuple:
-        # Each tuple is a call of msgpack within one, and a stack overflows without an error. The
-        # depth is checked only where there are several: it takes as long as packing.
+        # Each tuple is a nested call of msgpack, and a stack overflow is not an exception. The depth
+        # is checked only after several levels, because it takes as long as packing.
         if num_tuples == _CHECKED_TUPLES and not _is_shallow(value):
             problem = f"nested more than {MAX_DEPTH} levels deep"
-            raise NotStorableError(f"{_what(value)} ({problem})")
+            raise NotStorableError(f"{_type_name(value)} ({problem})")
         return msgpack.ExtType(_TUPLE, _packed(list(value), num_tuples + 1))
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         if value.dtype.hasobject:
             raise NotStorableError(f"a numpy array of {value.dtype}")
-        described = [_dtype_text(value.dtype), value.tobytes()]
-        return msgpack.ExtType(_SCALAR, msgpack.packb(described))
-    raise NotStorableError(_what(value))
+        fields = [_dtype_text(value.dtype), value.tobytes()]
+        return msgpack.ExtType(_SCALAR, msgpack.packb(fields))
+    raise NotStorableError(_type_name(value))
 
 
 def _unpack_other(code: int, data: bytes) -> Any:
@@ -303,7 +306,7 @@ def _unpack_other(code: int, data: bytes) -> Any:
     return np.frombuffer(raw, dtype)[0] if dtype.itemsize else np.zeros(1, dtype)[0]
 
 
-def _what(value: object) -> str:
+def _type_name(value: object) -> str:
     kind = type(value)
     name = (
         kind.__qualname__
@@ -314,7 +317,7 @@ def _what(value: object) -> str:
 
 
 def describe(value: Any) -> str:
-    """One short phrase for error messages."""
+    """Return a short description of a value for error messages."""
     if isinstance(value, pa.Table | pa.RecordBatch):
         names: Sequence[str] = value.schema.names
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
@@ -326,5 +329,5 @@ def describe(value: Any) -> str:
     with Caught() as caught:
         text = repr(value)
     if caught.error is not None:
-        return _what(value)
+        return _type_name(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Where the embedded engine keeps outputs: in memory up to a budget, then on disk."""
+"""The store of the embedded engine: outputs in memory up to a budget, then on disk."""
 
 import threading
 import time
@@ -10,31 +10,31 @@ from typing import Any
 from talka.engine import parcels, segments, storage
 from talka.engine.lineage import OutputId
 from talka.engine.segments import Shelf
-from talka.engine.storage import File, Packed
+from talka.engine.storage import File, PackedValue
 from talka.errors import DescriptorLimitError, StorageFullError
 from talka.units import format_bytes
 
-_SPILL_SEGMENTS = 16  # a segment on disk takes values until it has this part of all that is there
-_ENTRY_BYTES = 200  # what the bookkeeping of an output takes, so that many tiny ones count too
+_SPILL_SEGMENTS = 16  # a segment on disk is full with 1/16 of all bytes on disk
+_ENTRY_BYTES = 200  # bookkeeping of an output, so that many tiny ones count too
 
 
 class _Entry:
-    """One output: a live Arrow or numpy value of this process, packed bytes, or a file."""
+    """One output: an Arrow or numpy value in this process, packed bytes, or a file."""
 
     __slots__ = ("content", "lock", "num_bytes")
 
     def __init__(self, content: Any, num_bytes: int) -> None:
         self.content = content
         self.num_bytes = num_bytes  # counted against the budget; 0 on disk
-        self.lock = threading.Lock()  # held while the content changes its form
+        self.lock = threading.Lock()  # held while the form of the content changes
 
 
 class Store:
-    """Outputs by id. Least recently used ones go to disk when memory is over its budget.
+    """Outputs by id; the least recently used are moved to disk if memory exceeds its budget.
 
-    A value that only threads of this process use is never written at all; it becomes a file in
-    shared memory when a worker process first needs it, or a file on disk when memory is short.
-    When files in shared memory take too many descriptors, the oldest become values again.
+    A value that only threads of this process use is never written. It becomes a file in shared
+    memory when a worker process first needs it, or a file on disk when memory is short. If files in
+    shared memory need too many descriptors, the oldest become values again.
     """
 
     def __init__(
@@ -53,11 +53,14 @@ class Store:
 
     @property
     def used_bytes(self) -> int:
-        """Memory that outputs take now."""
+        """Bytes of memory that outputs take at the moment."""
         return self._used_bytes
 
     def put(self, output: OutputId, content: Any) -> int:
-        """Keep a settled value or a file; gives its size. May move older outputs to disk first."""
+        """Store a storable value or a file and return its size in bytes.
+
+        May move older outputs to disk; raises StorageFullError if that fails.
+        """
         num_bytes = _size(content)
         entry = _Entry(content, num_bytes + _ENTRY_BYTES)
         with self._lock:
@@ -75,19 +78,19 @@ class Store:
         return num_bytes
 
     def get(self, output: OutputId) -> Any:
-        """The value, without a copy. KeyError when it is not here."""
+        """Return a value without a copy; KeyError if it is not stored."""
         content = self._touch(output).content
-        return parcels.value_of(content) if isinstance(content, Packed | File) else content
+        return parcels.value_of(content) if isinstance(content, PackedValue | File) else content
 
-    def share(self, outputs: Sequence[OutputId]) -> list[Packed | File | None]:
-        """Return values in a form that another process can read; None for each that is not here."""
+    def share(self, outputs: Sequence[OutputId]) -> list[PackedValue | File | None]:
+        """Return values in a form that another process can read; None for those not stored."""
         if not outputs:
             return []
         entries = [self._find(output) for output in outputs]
         contents = [None if entry is None else entry.content for entry in entries]
         total = sum(_size(c) for c in contents if c is not None and not isinstance(c, File))
         shelf, min_bytes = Shelf(), total / segments.max_in_message()
-        shared: list[Packed | File | None] = []
+        shared: list[PackedValue | File | None] = []
         for output, entry in zip(outputs, entries, strict=True):
             shared.append(None if entry is None else self._share(output, entry, shelf, min_bytes))
         self._bound_descriptors()
@@ -95,7 +98,7 @@ class Store:
 
     def _share(
         self, output: OutputId, entry: _Entry, shelf: Shelf, min_bytes: float
-    ) -> Packed | File:
+    ) -> PackedValue | File:
         content = entry.content
         if isinstance(content, File) or parcels.is_inline(content):
             return content  # type: ignore[no-any-return]
@@ -108,6 +111,7 @@ class Store:
             return content  # type: ignore[no-any-return]
 
     def discard(self, output: OutputId) -> None:
+        """Free an output, if it is stored."""
         with self._lock:
             entry = self._entries.pop(output, None)
             if entry is not None:
@@ -118,6 +122,7 @@ class Store:
                     self._spilled_bytes -= _on_disk_bytes(entry.content)
 
     def clear(self) -> None:
+        """Free all outputs."""
         with self._lock:
             self._entries.clear()
             self._shared.clear()
@@ -139,7 +144,7 @@ class Store:
     def _replace(self, output: OutputId, entry: _Entry, content: Any) -> None:
         with self._lock:
             before, entry.content = entry.content, content
-            if entry.num_bytes == 0:  # it was discarded meanwhile
+            if entry.num_bytes == 0:  # discarded in the meantime
                 return
             on_disk_bytes = _on_disk_bytes(content)
             self._used_bytes -= entry.num_bytes
@@ -152,23 +157,23 @@ class Store:
                 self._shared.pop(output, None)
 
     def _bound_descriptors(self) -> None:
-        """Copy the oldest files in shared memory into memory of our own if too many are open."""
+        """Copy the oldest files in shared memory into private memory if too many are open."""
         if segments.num_open() <= segments.MIN_OPEN:
-            return  # as it is for most tasks, without asking the system for its limit
-        most = segments.max_open()
-        if segments.num_open() <= most:
+            return  # the usual case, without a system call for the limit
+        max_open = segments.max_open()
+        if segments.num_open() <= max_open:
             return
         with self._lock:
             oldest = list(self._shared.items())
         for output, entry in oldest:
-            if segments.num_open() <= most // 2:
+            if segments.num_open() <= max_open // 2:
                 return
             with entry.lock:
                 if isinstance(entry.content, File) and not entry.content.on_disk:
                     self._replace(output, entry, storage.in_memory(entry.content))
 
     def _make_room(self, newest: OutputId) -> None:
-        """Move the least recently used outputs to disk, the newest last."""
+        """Move the least recently used outputs to disk until memory is within its budget."""
         with self._lock:
             entries = [e for e in self._entries.items() if e[1].num_bytes > 2 * _ENTRY_BYTES]
         problem = ""
@@ -183,7 +188,7 @@ class Store:
             except DescriptorLimitError:
                 self.discard(newest)
                 raise
-        if problem:  # raised out here: the frames of the first error would keep outputs alive
+        if problem:  # raised here, as the frames of the first error would keep outputs alive
             self.discard(newest)
             budget = format_bytes(self.memory_bytes)
             raise StorageFullError(str(self._spill_dir), problem, budget)
@@ -195,7 +200,7 @@ class Store:
             if entry.num_bytes == 0 or (isinstance(content, File) and content.on_disk):
                 return
             with self._spill_lock:
-                # Segments that grow with what is on disk: however much, there are few of them.
+                # Segments grow with the bytes on disk, so that there are always few of them.
                 segment = self._spilled.segment(self._spilled_bytes / _SPILL_SEGMENTS)
             file = storage.into_file(content, segment)
             self._replace(output, entry, file)

@@ -1,17 +1,20 @@
-"""What this process really sent: the kernel's own count for each of its TCP connections."""
+"""Bytes that this process sent, as counted by the kernel for each TCP connection."""
 
 import os
 import socket
 import stat
 import struct
 
-_BYTES_SENT_OFFSET = 200  # of tcpi_bytes_sent in the kernel's struct tcp_info (since Linux 4.19)
+_BYTES_SENT_OFFSET = (
+    200  # offset of tcpi_bytes_sent in the kernel's struct tcp_info (since Linux 4.19)
+)
 
 
 def sent_bytes() -> int:
-    """Bytes that the TCP connections open now have sent, payload only, retransmissions included.
+    """Return the bytes sent so far by the TCP connections that are open now.
 
-    Take it before and after a piece of work, while the connections stay open.
+    Headers are not counted, retransmissions are. Call it before and after some work, while the
+    connections stay open, and take the difference.
     """
     total = 0
     for entry in os.listdir("/proc/self/fd"):
@@ -20,7 +23,7 @@ def sent_bytes() -> int:
             if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 total += _sent_by(descriptor)
         except OSError:
-            continue  # closed meanwhile, or no TCP socket
+            continue  # closed in the meantime, or not a TCP socket
     return total
 
 

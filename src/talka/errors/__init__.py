@@ -1,4 +1,4 @@
-"""Every error that talka raises on purpose: `TalkaError` is their root."""
+"""All errors that talka raises on purpose; `TalkaError` is their base class."""
 
 from talka.errors.base import (
     InvalidValueError,

@@ -1,8 +1,8 @@
-"""What every error is, and those that are raised everywhere.
+"""The base class of all errors, and errors about names and options.
 
-A message says what happened, what was given, what is allowed and what to do. Arguments stay in
-`args`, so that an error survives the way between processes. `exit_code` is what the command line
-returns: 2 when the caller can mend the input, 1 when the job itself failed.
+A message states what happened, what was given, what is allowed and what to do. Arguments stay in
+`args`, so that errors can be pickled and sent between processes. `exit_code` is the exit code of the
+command line: 2 if the caller can correct the input, 1 if the job itself failed.
 """
 
 import difflib
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 
 
 class TalkaError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Base class of all errors that talka raises on purpose."""
 
     exit_code = 1
 
 
 class InvalidValueError(TalkaError, ValueError):
-    """An option or argument is outside of what is allowed.
+    """An option or argument has a value that is not allowed.
 
     >>> print(InvalidValueError("--workers", 0, "a whole number of at least 1"))
     --workers is 0, but must be a whole number of at least 1.
@@ -33,7 +33,7 @@ class InvalidValueError(TalkaError, ValueError):
 
 
 class UnknownNameError(TalkaError, LookupError):
-    """A name is not among the known ones; the nearest known one is offered.
+    """A name is not known; the message suggests the most similar one.
 
     >>> print(UnknownNameError("exchange", "rign", ("ring", "tree")))
     no exchange named 'rign'. Did you mean 'ring'? Known: ring, tree.
@@ -51,7 +51,7 @@ class UnknownNameError(TalkaError, LookupError):
 
 
 class OptionError(TalkaError, ValueError):
-    """An option or argument is missing, or does not go together with the others.
+    """An option or argument is missing, or cannot be combined with the others.
 
     >>> print(OptionError("--source", "is missing", "Give the id of the vertex where bfs starts."))
     --source is missing. Give the id of the vertex where bfs starts.
@@ -68,7 +68,7 @@ class OptionError(TalkaError, ValueError):
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A question that offers the nearest known name, or an empty string if none is near.
+    """Return a question that suggests the most similar known name; empty if none is similar.
 
     >>> did_you_mean("grpah", ["graph", "report"]), did_you_mean("x", ["graph"])
     (" Did you mean 'graph'?", '')

@@ -1,4 +1,4 @@
-"""Files and folders that cannot be read or written, and what is in them."""
+"""Errors about files and folders: reading, writing and their content."""
 
 import errno
 
@@ -6,7 +6,7 @@ from talka.errors.base import TalkaError
 
 
 class RunDirectoryError(TalkaError):
-    """A run directory cannot be written, or is not one."""
+    """A run directory cannot be written or read, or a folder is not one."""
 
     exit_code = 2
 
@@ -19,7 +19,7 @@ class RunDirectoryError(TalkaError):
 
 
 class OutputError(TalkaError):
-    """A file that was asked for cannot be written.
+    """A requested output file cannot be written.
 
     >>> print(OutputError("/tmp", "is a folder", "Give the name of a file."))
     cannot write /tmp: it is a folder. Give the name of a file.
@@ -36,7 +36,7 @@ class OutputError(TalkaError):
 
 
 class DiskFullError(OutputError):
-    """A disk, or a limit of the user on it, was reached while a job was writing.
+    """The disk is full, or a quota is used up, while a job is writing.
 
     >>> print(DiskFullError("a.csv", "cannot be written (No space left on device)", "Free some."))
     cannot write a.csv: it cannot be written (No space left on device). Free some.
@@ -46,7 +46,7 @@ class DiskFullError(OutputError):
 
 
 def output_error(path: object, error: OSError, advice: str) -> OutputError:
-    """The error to raise when the file system refuses to write `path`.
+    """Return the error to raise if the file system refuses to write `path`.
 
     >>> output_error("a.csv", OSError(errno.ENOSPC, "No space left on device"), "Try another.")
     DiskFullError('a.csv', 'cannot be written (No space left on device)', 'Free some space. Try another.')
@@ -75,7 +75,7 @@ class InputError(TalkaError):
 
 
 class CorpusError(TalkaError):
-    """Text cannot be read, or is not text.
+    """A text file cannot be read, or is not text.
 
     >>> print(CorpusError("notes.txt", "does not exist", "Check the path."))
     cannot use notes.txt: it does not exist. Check the path.
@@ -92,7 +92,7 @@ class CorpusError(TalkaError):
 
 
 class TokenizerError(TalkaError, ValueError):
-    """A function that cuts text into words gave something that is no list of words."""
+    """A function that splits text into words did not return a list of words."""
 
     exit_code = 2
 
@@ -102,14 +102,14 @@ class TokenizerError(TalkaError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the tokenizer gave {self.given}, but must give a list of str, none of them empty or "
-            "with white space inside (the text form of word vectors could not hold it). Join the "
-            "parts of a phrase with `_`."
+            f"the tokenizer returned {self.given}, but must return a list of str, none of them empty "
+            "or with white space inside (the text format of word vectors cannot represent it). Join "
+            "the words of a phrase with `_`."
         )
 
 
 class NothingToLearnError(TalkaError):
-    """The text was read, but holds no words or no pairs to learn from.
+    """The text was read, but contains no words or no pairs to learn from.
 
     >>> print(NothingToLearnError("the corpus has no words", "Give more text."))
     nothing to learn from: the corpus has no words. Give more text.
@@ -126,10 +126,10 @@ class NothingToLearnError(TalkaError):
 
 
 class SavedStateError(TalkaError):
-    """What an earlier run saved is missing, incomplete or damaged.
+    """Saved state of an earlier run is missing, incomplete or damaged.
 
     >>> print(SavedStateError("work/pairs.bin", "is shorter than it was"))
-    cannot go on from work/pairs.bin: it is shorter than it was. Start again without resuming.
+    cannot resume from work/pairs.bin: it is shorter than it was. Start again without resuming.
     """
 
     def __init__(self, path: str, problem: str) -> None:
@@ -137,14 +137,14 @@ class SavedStateError(TalkaError):
         self.path, self.problem = path, problem
 
     def __str__(self) -> str:
-        return f"cannot go on from {self.path}: it {self.problem}. Start again without resuming."
+        return f"cannot resume from {self.path}: it {self.problem}. Start again without resuming."
 
 
 class ModelFileError(TalkaError):
-    """A person's own file does not make a model.
+    """A Python file of the user does not define a model.
 
-    >>> print(ModelFileError("train.py:make", "it returned int, no nn.Module"))
-    no model from 'train.py:make': it returned int, no nn.Module. Give FILE.py:FUNCTION, a function that needs no arguments and returns the nn.Module.
+    >>> print(ModelFileError("train.py:make", "it returned int, not an nn.Module"))
+    no model from 'train.py:make': it returned int, not an nn.Module. Give FILE.py:FUNCTION, a function that needs no arguments and returns an nn.Module.
     """
 
     exit_code = 2
@@ -156,5 +156,5 @@ class ModelFileError(TalkaError):
     def __str__(self) -> str:
         return (
             f"no model from {self.given!r}: {self.problem}. Give FILE.py:FUNCTION, a function that "
-            "needs no arguments and returns the nn.Module."
+            "needs no arguments and returns an nn.Module."
         )

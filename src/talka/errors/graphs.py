@@ -1,10 +1,10 @@
-"""Graphs and programs over them."""
+"""Errors about graphs and graph programs."""
 
 from talka.errors.base import TalkaError
 
 
 class ProgramError(TalkaError, ValueError):
-    """A function of a graph program cannot be used.
+    """A function of a graph program is not valid or cannot be compiled.
 
     >>> print(ProgramError("message", "walk.py:3", "it calls itself"))
     the program's `message` (walk.py:3): it calls itself.
@@ -22,11 +22,11 @@ class ProgramError(TalkaError, ValueError):
 
 
 class NeverHaltsError(TalkaError):
-    """A graph program was still going on after as many supersteps as it may take.
+    """A graph program did not halt within the allowed number of supersteps.
 
     >>> print(NeverHaltsError(100, 12))
-    after 100 supersteps 12 vertices were still active. Let `active` become false, or allow more \
-with max_supersteps.
+    after 100 supersteps 12 vertices were still active. Make `active` return False at some \
+point, or allow more with max_supersteps.
     """
 
     def __init__(self, superstep: int, num_active: int) -> None:
@@ -36,12 +36,12 @@ with max_supersteps.
     def __str__(self) -> str:
         return (
             f"after {self.superstep} supersteps {self.num_active} vertices were still active."
-            " Let `active` become false, or allow more with max_supersteps."
+            " Make `active` return False at some point, or allow more with max_supersteps."
         )
 
 
 class GraphError(TalkaError, ValueError):
-    """What was given makes no graph.
+    """The given data does not define a graph.
 
     >>> print(GraphError("3 sources and 2 targets", "Give as many targets as sources."))
     no graph from 3 sources and 2 targets. Give as many targets as sources.
@@ -58,10 +58,10 @@ class GraphError(TalkaError, ValueError):
 
 
 class EdgeFileError(TalkaError, ValueError):
-    """A file of edges or vertices cannot be read; `line` is None where no line is to blame.
+    """A file of edges or vertices cannot be read; `line` is None if the error has no line.
 
-    >>> print(EdgeFileError("edges.txt", 7, "'x' is no whole number", "Mend the line."))
-    edges.txt, line 7: 'x' is no whole number. Mend the line.
+    >>> print(EdgeFileError("edges.txt", 7, "'x' is not a whole number", "Fix it."))
+    edges.txt, line 7: 'x' is not a whole number. Fix it.
     """
 
     exit_code = 2
@@ -76,7 +76,7 @@ class EdgeFileError(TalkaError, ValueError):
 
 
 class UnknownVertexError(TalkaError, LookupError):
-    """An id is not in the graph.
+    """A vertex id is not in the graph.
 
     >>> print(UnknownVertexError(7, "whole numbers from 1 to 5"))
     no vertex 7 in the graph. Its ids are whole numbers from 1 to 5.
@@ -93,10 +93,10 @@ class UnknownVertexError(TalkaError, LookupError):
 
 
 class GraphTooLargeError(TalkaError, MemoryError):
-    """A graph would not fit into memory; said before any of it was taken.
+    """A graph would not fit into memory; raised before any memory is allocated.
 
     >>> print(GraphTooLargeError("9.0 G edges", "216 GB", "24.0 GB"))
-    a graph of about 9.0 G edges needs about 216 GB of memory to build, and 24.0 GB are free. Take a machine with more memory, or fewer edges.
+    a graph of about 9.0 G edges needs about 216 GB of memory to build, and 24.0 GB are free. Use a machine with more memory, or fewer edges.
     """
 
     def __init__(self, size: str, needed: str, available: str) -> None:
@@ -106,5 +106,5 @@ class GraphTooLargeError(TalkaError, MemoryError):
     def __str__(self) -> str:
         return (
             f"a graph of about {self.size} needs about {self.needed} of memory to build, and "
-            f"{self.available} are free. Take a machine with more memory, or fewer edges."
+            f"{self.available} are free. Use a machine with more memory, or fewer edges."
         )

@@ -1,13 +1,13 @@
-"""What compressors refuse."""
+"""Errors about payloads, gradients and compressor specs."""
 
 from talka.errors.base import TalkaError
 
 
 class PayloadError(TalkaError, ValueError):
-    """Bytes that should be a payload are none, or were changed on their way.
+    """Received bytes are not a valid payload, or were changed in transit.
 
     >>> print(PayloadError("has 3 bytes, fewer than its header"))
-    the payload has 3 bytes, fewer than its header. It was cut or changed on its way, or is no payload.
+    the payload has 3 bytes, fewer than its header. It was truncated or changed in transit, or is not a payload.
     """
 
     def __init__(self, problem: str) -> None:
@@ -15,14 +15,14 @@ class PayloadError(TalkaError, ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"the payload {self.problem}. It was cut or changed on its way, or is no payload."
+        return f"the payload {self.problem}. It was truncated or changed in transit, or is not a payload."
 
 
 class NonFiniteError(TalkaError, ArithmeticError):
-    """A gradient holds NaN or infinity, which a compressor would spread over all workers.
+    """A gradient contains NaN or infinity, which a compressor would spread to all workers.
 
     >>> print(NonFiniteError("fc1.weight"))
-    'fc1.weight' holds NaN or infinity. Lower the learning rate or clip gradients; nonfinite="pass" sends such tensors whole and as they are. With a GradScaler, use attach(..., scaler=scaler).
+    'fc1.weight' holds NaN or infinity. Lower the learning rate or clip gradients; nonfinite="pass" sends such tensors uncompressed. With a GradScaler, use attach(..., scaler=scaler).
     """
 
     def __init__(self, tensor: str) -> None:
@@ -32,13 +32,13 @@ class NonFiniteError(TalkaError, ArithmeticError):
     def __str__(self) -> str:
         return (
             f"{self.tensor!r} holds NaN or infinity. Lower the learning rate or clip gradients; "
-            'nonfinite="pass" sends such tensors whole and as they are. With a GradScaler, use '
+            'nonfinite="pass" sends such tensors uncompressed. With a GradScaler, use '
             "attach(..., scaler=scaler)."
         )
 
 
 class SpecError(TalkaError, ValueError):
-    """A short form such as `topk:0.01+ef` is not one.
+    """A short form such as `topk:0.01+ef` is not valid.
 
     >>> print(
     ...     SpecError(

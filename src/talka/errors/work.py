@@ -1,10 +1,10 @@
-"""Tasks, gangs and machines that failed."""
+"""Errors about tasks, gangs, workers and the machines they run on."""
 
 from talka.errors.base import TalkaError
 
 
 class NotStorableError(TalkaError, TypeError):
-    """A task returned, or was given, something that cannot be an output."""
+    """A task returned, or was given, a value that cannot be stored as an output."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -27,14 +27,14 @@ class NotShippableError(TalkaError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f"function {self.function} cannot be sent to a worker: {self.problem}. It may use plain "
-            "values, Arrow and numpy from outside; open files, locks, sockets and connections must "
-            "be made inside it, and tables of more than 256 MB must be inputs, not constants."
+            f"function {self.function} cannot be sent to a worker: {self.problem}. It may refer "
+            "to plain values, Arrow and numpy; create open files, locks, sockets and connections "
+            "inside it, and pass tables of more than 256 MB as inputs, not as constants."
         )
 
 
 class TaskError(TalkaError):
-    """A task raised: which one, on what, where in the user's code."""
+    """A task raised an exception; the message names the task, its inputs and the line."""
 
     def __init__(
         self, task: str, cause: str, line: str, inputs: tuple[str, ...], remote_traceback: str
@@ -42,7 +42,7 @@ class TaskError(TalkaError):
         super().__init__(task, cause, line, inputs, remote_traceback)
         self.task, self.cause, self.line = task, cause, line
         self.inputs, self.remote_traceback = inputs, remote_traceback
-        self.add_note(f"Where it happened:\n{remote_traceback}")
+        self.add_note(f"Traceback of the task:\n{remote_traceback}")
 
     def __str__(self) -> str:
         given = f"\n  given {'; '.join(self.inputs)}" if self.inputs else ""
@@ -50,7 +50,7 @@ class TaskError(TalkaError):
 
 
 class TaskDiedError(TalkaError):
-    """The worker that ran a task died, more often than was allowed."""
+    """The worker that ran a task died, also in all retries of the task."""
 
     def __init__(self, task: str, how: str, inputs: tuple[str, ...]) -> None:
         super().__init__(task, how, inputs)
@@ -59,8 +59,8 @@ class TaskDiedError(TalkaError):
     def __str__(self) -> str:
         given = f" given {'; '.join(self.inputs)}" if self.inputs else ""
         return (
-            f"task {self.task}{given}: its worker died ({self.how}), and so did every further try. "
-            "If memory ran out, cut the input into more partitions."
+            f"task {self.task}{given}: its worker died ({self.how}), also in all retries. "
+            "If memory ran out, split the input into more partitions."
         )
 
 
@@ -73,17 +73,17 @@ class StorageFullError(TalkaError):
 
     def __str__(self) -> str:
         return (
-            f"the memory budget of {self.budget} is used up and {self.folder} takes no more "
-            f"({self.problem}). Outputs that were stored are still there. Free disk space, give a "
-            "larger memory_bytes, or another spill_dir."
+            f"the memory budget of {self.budget} is used up and {self.folder} cannot hold more "
+            f"({self.problem}). Outputs that were stored before are intact. Free disk space, or give "
+            "a larger memory_bytes or another spill_dir."
         )
 
 
 class DescriptorLimitError(TalkaError):
-    """The process may not open any more files.
+    """The process has reached its limit of open files.
 
     >>> print(DescriptorLimitError(1024))
-    too many open files: this process may have 1024. Raise the limit with `ulimit -n`, and close files that tasks leave open.
+    too many open files: this process may open 1024. Raise the limit with `ulimit -n`, and close files that tasks leave open.
     """
 
     def __init__(self, limit: int) -> None:
@@ -92,38 +92,38 @@ class DescriptorLimitError(TalkaError):
 
     def __str__(self) -> str:
         return (
-            f"too many open files: this process may have {self.limit}. Raise the limit with "
+            f"too many open files: this process may open {self.limit}. Raise the limit with "
             "`ulimit -n`, and close files that tasks leave open."
         )
 
 
 class ReleasedError(TalkaError, LookupError):
-    """A Ref was used after its release, or on an engine that did not make it."""
+    """A Ref was used after its release, on another engine, or after its engine was closed."""
 
     def __str__(self) -> str:
         return (
-            "this Ref was released, or belongs to another engine or a closed one. "
+            "this Ref was released, or belongs to another engine or to a closed one. "
             "Release an output only after its last use."
         )
 
 
 class HookClosedError(TalkaError):
-    """A hook was used after its `close`, or after the `with` block that it belongs to."""
+    """A hook was used after `close`, or after the end of its `with` block."""
 
     def __str__(self) -> str:
         return (
-            "this hook is closed and exchanges nothing more. Close it after the last backward pass; "
+            "this hook is closed and no longer exchanges gradients. Close it after the last backward pass; "
             "to train further, wrap the model in a new DistributedDataParallel and attach a new hook."
         )
 
 
 class WaitInTaskError(TalkaError):
-    """A task waited for another one, perhaps for one that needs the thread it runs in."""
+    """A task waited for outputs of the engine that runs it, which can deadlock."""
 
     def __str__(self) -> str:
         return (
-            "a task may not wait for outputs of its own engine: with all threads in such tasks "
-            "none would ever end. Make them inputs, which are there when the task starts: "
+            "a task may not wait for outputs of the engine that runs it: if all threads ran such "
+            "tasks, none could end. Pass the outputs as inputs, which are available when the task starts: "
             "engine.submit(function, ref)."
         )
 
@@ -140,7 +140,7 @@ class ClusterError(TalkaError):
 
 
 class GangError(TalkaError):
-    """A rank of a gang failed, so the gang was ended."""
+    """A rank of a gang failed; the other ranks were ended."""
 
     def __init__(self, rank: int, size: int, how: str, log_tail: str) -> None:
         super().__init__(rank, size, how, log_tail)
@@ -153,11 +153,11 @@ class GangError(TalkaError):
 
 
 class LostWorkerError(TalkaError):
-    """A worker ended, or stopped answering, in the middle of an exchange.
+    """A worker ended, or stopped responding, in the middle of an exchange.
 
     >>> print(LostWorkerError((2,), "Connection closed by peer"))
     lost rank 2 in the middle of an exchange (Connection closed by peer). It ended, or its machine \
-cannot be reached: the end of its log says why, or which rank it lost itself. Start all workers \
+cannot be reached: the end of its log shows why, or which rank it lost itself. Start all workers \
 again, and load the last checkpoint.
     """
 
@@ -168,16 +168,16 @@ again, and load the last checkpoint.
     def __str__(self) -> str:
         return (
             f"lost rank {' or '.join(map(str, self.ranks))} in the middle of an exchange "
-            f"({self.problem}). It ended, or its machine cannot be reached: the end of its log says "
+            f"({self.problem}). It ended, or its machine cannot be reached: the end of its log shows "
             "why, or which rank it lost itself. Start all workers again, and load the last checkpoint."
         )
 
 
 class LabError(TalkaError):
-    """A lab cannot be built here, or cannot go on.
+    """A lab cannot be built on this machine, or failed while it ran.
 
     >>> print(LabError("the program `tc` is missing", "Install iproute2."))
-    the lab cannot go on: the program `tc` is missing. Install iproute2.
+    the lab cannot run: the program `tc` is missing. Install iproute2.
     """
 
     def __init__(self, problem: str, advice: str) -> None:
@@ -185,11 +185,11 @@ class LabError(TalkaError):
         self.problem, self.advice = problem, advice
 
     def __str__(self) -> str:
-        return f"the lab cannot go on: {self.problem}. {self.advice}"
+        return f"the lab cannot run: {self.problem}. {self.advice}"
 
 
 class MissingPackageError(TalkaError, ImportError):
-    """Something needs a package that the core of talka does not install.
+    """A feature needs a package that talka installs only with an extra.
 
     >>> print(MissingPackageError("torch", "train", "talka.compress"))
     talka.compress needs torch, which is not installed. Install talka with the extra `train`: \

@@ -1,4 +1,4 @@
-"""One stream of events, three readers: the progress bar, the report page and the dashboard."""
+"""Events of a run: written as JSON lines, shown as progress bars, read by the report page."""
 
 from talka.events.base import (
     EVENTS,

@@ -1,8 +1,8 @@
-"""Whether a process still writes to a run directory.
+"""Check whether a process is still writing to a run directory.
 
-Every writer of events holds a lock on its file, which the kernel takes away when the process ends in
-whatever way. `config.json` says on which machine, and since which start of it, that lock means
-something: on another machine it may be invisible.
+Each writer of events holds a lock on its file, which the kernel releases when the process ends for
+any reason. On another machine the lock may be invisible, so `config.json` records the machine and
+its boot for which the lock is meaningful.
 """
 
 import fcntl
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 _SILENT_S: Final = 3600.0
-"""Seconds without an event after which a run of another machine counts as ended."""
+"""Seconds without an event after which a run on another machine counts as ended."""
 
 
 def boot_id() -> str:
-    """A name for the time since this machine was started."""
+    """Return an id that changes each time this machine boots; empty if there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -26,10 +26,13 @@ def boot_id() -> str:
 
 
 def has_living_writer(event_files: Sequence[Path], config: dict[str, Any]) -> bool:
+    """Return whether a live process writes to one of these event files of a run."""
     if any(map(_is_locked, event_files)):
         return True
     is_same_host = config.get("host") == socket.gethostname()
-    if "boot_id" not in config:  # no lock: a former version, or a file system that has none
+    if (
+        "boot_id" not in config
+    ):  # no lock: written by an earlier version, or on a file system without locks
         return is_same_host and _is_process(config.get("pid"))
     if is_same_host or config["boot_id"] == boot_id():
         return False
@@ -37,7 +40,7 @@ def has_living_writer(event_files: Sequence[Path], config: dict[str, Any]) -> bo
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether somebody else has the file locked; readers do not disturb each other."""
+    """Return whether a writer has locked the file. Readers share their lock."""
     file = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -58,5 +61,5 @@ def _is_process(pid: object) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # somebody else's
+        return True  # a process of another user
     return True

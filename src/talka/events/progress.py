@@ -1,4 +1,4 @@
-"""The progress bar in the terminal: a reader of the stream, quiet where there is no terminal."""
+"""Progress bars in the terminal, driven by the stream of events."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_in_terminal(stream: Stream) -> Iterator[None]:
-    """Show every phase with its rate and the time left, on standard error."""
+    """Show a bar for each phase, with its rate and the time left.
+
+    Bars appear on standard error, and only if that is a terminal.
+    """
     if not sys.stderr.isatty():
         yield
         return

@@ -1,7 +1,7 @@
-"""Read a run directory back, also one whose run still goes on or was killed.
+"""Reader of run directories, including those of runs that are not finished or were killed.
 
-Files may be damaged or made up: what is read is checked, so that no value of an event is too large
-to be added up or drawn, and no text of it cannot be written.
+Files may be damaged or forged, so every field is checked: numbers are small enough to be summed and
+plotted, and texts can be encoded as UTF-8.
 """
 
 import dataclasses
@@ -18,19 +18,19 @@ from talka.events.base import EVENTS, Event, Measured, Predicted, RunEnded
 from talka.events.liveness import has_living_writer
 
 DRIVER: Final = "driver"
-MAX_TIME_S: Final = 1e11  # in the year 5138; calendars end later
+MAX_TIME_S: Final = 1e11  # the year 5138, which calendar functions can still format
 MAX_INT: Final = 2**63
 MAX_FLOAT: Final = 1e100  # sums, means and ratios of such numbers are still finite
 _MAX_LINE_BYTES: Final = 1 << 24
 _MAX_DEPTH: Final = 50
-_FORMER_NAMES: Final = {"part": "cost_id"}
-"""Present names of fields that earlier versions wrote."""
+_FORMER_NAMES: Final = {"part": "cost_id", "exchange_s": "wait_s"}
+"""Current name of each event field that earlier versions wrote under another name."""
 _Problem = Literal["cut", "unknown", "damaged"]
-"""Why a line is no event: half a line at the end of a file, a newer version's, or anything else."""
+"""Why a line is not an event: cut off at the end of a file, written by a newer version, or neither."""
 
 
 class Stamped(NamedTuple):
-    """An event, when it was said and by whom (`driver`, `rank-3`)."""
+    """An event with the time at which it was written and its writer (`driver`, `rank-3`)."""
 
     time_s: float
     source: str
@@ -38,7 +38,7 @@ class Stamped(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One part: what was predicted beside what was measured; None where one side is missing."""
+    """Predicted and measured cost of one part of a job; None if one of them is missing."""
 
     cost_id: str
     predicted: Predicted | None
@@ -47,24 +47,29 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All that a run directory says."""
+    """Contents of a run directory."""
 
     dir: Path
     config: dict[str, Any]
+    """Content of `config.json`; empty if it is missing or damaged."""
     events: list[Stamped]
-    """Of all writers, in order of time."""
+    """Events of all writers, in order of time."""
     result: dict[str, Any] | None
+    """Content of `result.json`; None if the run did not finish."""
     num_unreadable_lines: int
-    """Lines that are no event of this version, for whatever reason."""
+    """Number of lines that are not an event of this version, for any reason."""
     num_damaged_lines: int = 0
-    """Those among them that no version of talka has written: neither events that are not known
-    here, nor half a line at the end of a file, as a killed run leaves it."""
+    """Number of unreadable lines that are damaged: neither an event of a newer version nor a line cut
+    off at the end of a file, which a killed run leaves."""
     has_writer: bool = False
-    """Whether a living process still writes events."""
+    """True if a live process is still writing events."""
 
     @property
     def status(self) -> Literal["done", "failed", "interrupted", "running", "killed", "ended"]:
-        """How the run ended. `ended` is a run without a driver, where nobody says how."""
+        """Status of the run: how it ended, or `running`.
+
+        `ended` is for runs without a driver, which record no status.
+        """
         for stamped in reversed(self.events):
             if isinstance(stamped.event, RunEnded):
                 return stamped.event.status
@@ -74,26 +79,31 @@ class RunRecord:
         return "killed" if has_driver else "ended"
 
     def comparisons(self) -> list[Comparison]:
-        """Predicted beside measured, in the order in which parts were first named.
+        """Return predicted and measured costs by cost id, in the order in which ids first appear.
 
-        A part's repetitions are added up. Ranks that measured it did so at the same time: their
-        bytes are added up, and the slowest one's seconds count.
+        Repeated measurements of a writer are summed. Ranks work at the same time: their bytes are
+        summed, and the seconds are those of the slowest rank.
         """
         return _compare((stamped.source, stamped.event) for stamped in self.events)
 
 
 def compare(events: Iterable[Event]) -> list[Comparison]:
-    """Predicted beside measured, for events of one writer."""
+    """Return predicted and measured costs by cost id, for events of one writer."""
     return _compare(("driver", event) for event in events)
 
 
 def read_run(path: Path) -> RunRecord:
-    """Read all event files of `path`, merged by time."""
+    """Read a run directory; the events of all its files are merged by time.
+
+    Raises RunDirectoryError if `path` is not a run directory or cannot be read.
+    """
     try:
         return _read(path)
     except OSError as error:
         problem = f"cannot be read ({error.strerror}: {error.filename})"
-        raise RunDirectoryError(str(path), problem, "Mend its name or permissions.") from error
+        raise RunDirectoryError(
+            str(path), problem, "Correct the path or its permissions."
+        ) from error
 
 
 def _read(path: Path) -> RunRecord:
@@ -108,7 +118,9 @@ def _read(path: Path) -> RunRecord:
                 problems[line] += 1
     if problems and not events:
         advice = "Give a folder such as runs/<time>-<name>."
-        raise RunDirectoryError(str(path), "has no line that is an event, so it is no run", advice)
+        raise RunDirectoryError(
+            str(path), "has no line that is an event, so it is not a run", advice
+        )
     events.sort(key=lambda stamped: stamped.time_s)
     config = _read_json(path / "config.json") or {}
     return RunRecord(
@@ -129,15 +141,20 @@ def _compare(events: Iterable[tuple[str, Event]]) -> list[Comparison]:
         if isinstance(event, Predicted):
             predicted[event.cost_id] = event
         elif isinstance(event, Measured):
-            of_sources = measured.setdefault(event.cost_id, {})
-            before = of_sources.get(source)
-            of_sources[source] = event if before is None else _in_turn(before, event)
-    together = {cost_id: _together(cost_id, of.values()) for cost_id, of in measured.items()}
-    parts = dict.fromkeys([*predicted, *measured])
-    return [Comparison(cost_id, predicted.get(cost_id), together.get(cost_id)) for cost_id in parts]
+            by_source = measured.setdefault(event.cost_id, {})
+            before = by_source.get(source)
+            by_source[source] = event if before is None else _sequential(before, event)
+    totals = {
+        cost_id: _concurrent(cost_id, by_source.values()) for cost_id, by_source in measured.items()
+    }
+    return [
+        Comparison(cost_id, predicted.get(cost_id), totals.get(cost_id))
+        for cost_id in dict.fromkeys([*predicted, *measured])
+    ]
 
 
-def _in_turn(first: Measured, second: Measured) -> Measured:
+def _sequential(first: Measured, second: Measured) -> Measured:
+    """Return the cost of two measurements of one writer."""
     return Measured(
         first.cost_id,
         _sum([first.sent_bytes, second.sent_bytes]),
@@ -145,11 +162,12 @@ def _in_turn(first: Measured, second: Measured) -> Measured:
     )
 
 
-def _together(cost_id: str, measured: Iterable[Measured]) -> Measured:
-    """What sources cost that worked side by side."""
+def _concurrent(cost_id: str, measured: Iterable[Measured]) -> Measured:
+    """Return the cost of a part that several writers measured at the same time."""
     measured = list(measured)
-    seconds = [one.seconds for one in measured if one.seconds is not None]
-    return Measured(cost_id, _sum([one.sent_bytes for one in measured]), max(seconds, default=None))
+    seconds = [cost.seconds for cost in measured if cost.seconds is not None]
+    sent_bytes = _sum([cost.sent_bytes for cost in measured])
+    return Measured(cost_id, sent_bytes, max(seconds, default=None))
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
@@ -162,9 +180,9 @@ def _event_files(path: Path) -> list[Path]:
     if not files:
         problem = "does not exist"
         if path.is_dir():
-            problem = "has no events.jsonl, so it is no run"
+            problem = "has no events.jsonl, so it is not a run"
         elif path.exists():
-            problem = "is no folder"
+            problem = "is not a folder"
         raise RunDirectoryError(str(path), problem, "Give a folder such as runs/<time>-<name>.")
     return files
 
@@ -179,8 +197,8 @@ def _read_file(file: Path) -> Iterator["Stamped | _Problem"]:
                     pass
                 yield "damaged"
                 continue
-            found = _parsed(line.decode("utf-8", "replace"), source)
-            yield "cut" if found == "damaged" and not is_whole else found
+            parsed = _parsed(line.decode("utf-8", "replace"), source)
+            yield "cut" if parsed == "damaged" and not is_whole else parsed
 
 
 def _parsed(line: str, source: str) -> "Stamped | _Problem":
@@ -203,7 +221,7 @@ def _parsed(line: str, source: str) -> "Stamped | _Problem":
 
 
 def _adopt_former_names(fields: dict[str, Any]) -> None:
-    """Give fields of files from earlier versions their present names."""
+    """Add the current names of fields that earlier versions wrote under other names."""
     for former, name in _FORMER_NAMES.items():
         if former in fields:
             fields.setdefault(name, fields[former])
@@ -214,7 +232,7 @@ def _refuse(constant: str) -> None:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a field is of its declared type and can be computed with, so readers need not doubt it.
+    """Return whether a value has the declared type of its field and is safe to compute with.
 
     >>> _fits(3, float), _fits(None, float), _fits(None, float | None), _fits("3", int)
     (True, False, True, False)
@@ -233,7 +251,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _printable(value: Any) -> Any:
-    """Text without halves of surrogate pairs, which JSON can carry and no file or terminal takes."""
+    """Replace lone surrogates in a text: JSON can contain them, but UTF-8 cannot encode them."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -248,7 +266,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether values are nested too deeply for code that follows them by calling itself."""
+    """Return whether values are nested too deeply for recursive code."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         level = [

@@ -1,10 +1,10 @@
-"""A run directory: what was asked, what happened, what came out.
+"""The run directory of a job: its configuration, its events and its result.
 
-runs/<time>-<name>/config.json         resolved, with versions
-                   events.jsonl        the driver's events
-                   events.rank-R.jsonl rank R's events (one writer per file)
-                   logs/               what ranks printed
-                   result.json         whole or not at all
+runs/<time>-<name>/config.json         resolved options, and versions of packages
+                   events.jsonl        events of the driver
+                   events.rank-R.jsonl events of rank R (one writer per file)
+                   logs/               output of the ranks
+                   result.json         written completely or not at all
 """
 
 import contextlib
@@ -34,10 +34,12 @@ _VERSIONS_OF = ("talka", "numpy", "pyarrow", "torch", "numba", "duckdb", "ray")
 
 
 class Run:
-    """Opens a run directory for a job and closes it with how the job ended.
+    """A new run directory for a job; a context manager that records how the job ended.
 
-    Under `root` a new folder is made, named by time and job. A `with` block that ends by an error
-    writes that error as an event; `result.json` is there only if `finish` was called.
+    The directory is created under `root` and named after the time and the job. If the `with` block
+    raises, the error is written as an event. `result.json` exists only if `finish` was called.
+
+    Raises RunDirectoryError if the directory cannot be created.
     """
 
     def __init__(self, name: str, config: Mapping[str, Any], *, root: Path = Path("runs")) -> None:
@@ -50,14 +52,14 @@ class Run:
         self.stream.emit(RunStarted(name))
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write the result; the last thing a job does."""
+        """Write `result.json`. A job does this last."""
         self.result = dict(result)
         self._write("result.json", self.result)
 
     def discard(self) -> None:
-        """Remove the directory of a run that could not start: it has nothing to tell.
+        """Remove the directory of a run that could not start.
 
-        Only what every run writes is removed; a directory with anything else in it stays.
+        Only files that every run writes are removed; a directory with other files stays.
         """
         self.stream.close()
         for path in (self.dir / "config.json", *self.dir.glob("events*.jsonl")):
@@ -90,7 +92,7 @@ class Run:
             self.stream.close()
 
     def _writer(self) -> dict[str, Any]:
-        """What a reader needs to tell whether the writer lives; see `talka.events.liveness`."""
+        """Return what readers need to find out whether the writer is alive (see `liveness.py`)."""
         return {"boot_id": boot_id()} if self.stream.is_locked else {}
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
@@ -100,7 +102,7 @@ class Run:
             raise output_error(self.dir / name, error, _ADVICE) from error
 
     def _emit_last(self, event: Failure | RunEnded, *, is_needed: bool) -> None:
-        """A full disk is no reason to hide the error that ends the run."""
+        """Emit an event at the end, where a full disk must not hide the error that ends the run."""
         try:
             self.stream.emit(event)
         except OutputError:
@@ -122,7 +124,8 @@ def _new_directory(root: Path, name: str) -> Path:
     except OSError as error:
         problem = error.strerror or str(error)
         raise RunDirectoryError(str(root), f"cannot be written ({problem})", _ADVICE) from error
-    raise RunDirectoryError(str(root), "is full of runs of this second", "Clear it.")
+    problem = "already has 999 runs that started in this second"
+    raise RunDirectoryError(str(root), problem, "Choose another folder or try again.")
 
 
 def _config(name: str, config: Mapping[str, Any]) -> dict[str, Any]:

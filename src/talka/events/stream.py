@@ -1,4 +1,4 @@
-"""One stream: whoever works emits; the file, the progress bar and tests listen."""
+"""The stream of events: workers emit, and the event file, the progress bar and tests receive."""
 
 import dataclasses
 import fcntl
@@ -17,15 +17,15 @@ from talka.events.base import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseS
 from talka.guard import Caught, is_signal, logger
 
 Listener = Callable[[Event], None]
-ADVANCE_EVERY_S = 0.2  # often enough for an eye, rare enough to cost nothing
+ADVANCE_EVERY_S = 0.2  # looks smooth and costs nothing
 
 
 class Stream:
-    """Events go to `path` (one JSON object a line, one writer per file) and to all listeners.
+    """Writes events to `path` (one JSON object per line, one writer per file) and to listeners.
 
-    Without a path nothing is written. Every line reaches the file with its own write, so a run
-    that is killed leaves all of its events. A full disk or a listener that raises does not stop
-    the work whose events these are: either is logged once, and later events are still tried.
+    Without a path nothing is written. Each line is written at once, so a killed run leaves all of
+    its events. A full disk or a listener that raises does not stop the work: the problem is logged
+    once, and later events are tried again.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -35,9 +35,9 @@ class Stream:
         self._is_line_torn = False
         self._logged: set[int] = set()
         self.is_locked = False
-        """Whether readers can tell by a lock on the file that its writer lives."""
+        """True if the file is locked, so that readers can see that its writer is alive."""
         self.dir = None if path is None else path.parent
-        """The run directory, if there is one."""
+        """Run directory, the folder of `path`; None without a path."""
         if path is not None:
             try:
                 self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -47,6 +47,7 @@ class Stream:
             self.is_locked = _locked(self._file)
 
     def emit(self, event: Event) -> None:
+        """Write an event to the file and call all listeners with it."""
         with self._lock:
             if self._file is not None:
                 self._write(self._file, _line(event))
@@ -54,6 +55,7 @@ class Stream:
 
     @contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
+        """Call `listener` with each event that is emitted inside the block."""
         with self._lock:
             self._listeners.append(listener)
         try:
@@ -66,7 +68,13 @@ class Stream:
     def phase(
         self, cost_id: str, *, total: float | None = None, unit: str = ""
     ) -> Iterator["Phase"]:
-        """Show a part of the job as it goes on, and measure it."""
+        """Report the progress of a part of the job, and measure it if the block raises no error.
+
+        Parameters
+        ----------
+        total
+            Amount of work, in `unit`; None if it is not known.
+        """
         phase = Phase(self, cost_id)
         self.emit(PhaseStarted(cost_id, total, unit))
         start = time.perf_counter()
@@ -78,12 +86,13 @@ class Stream:
         seconds = time.perf_counter() - start - phase.aside_s
         self.emit(Measured(cost_id, phase.sent_bytes, seconds))
 
-    def tell(self, event: Event) -> None:
-        """Show an event to listeners that another writer has in its own file."""
+    def notify_listeners(self, event: Event) -> None:
+        """Call all listeners with an event that another writer has written to its own file."""
         with self._lock:
             self._deliver(event)
 
     def close(self) -> None:
+        """Close the file; later events only reach listeners."""
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
@@ -107,33 +116,37 @@ class Stream:
             if caught.error is not None:
                 if is_signal(caught.error):
                     raise caught.error
-                self._log(id(listener), "a listener failed at an event: %r", caught.error)
+                self._log(id(listener), "a listener of events raised %r", caught.error)
 
     def _log(self, cause: int, message: str, *details: object) -> None:
-        """Log a problem the first time; the next event would repeat it."""
+        """Log a problem the first time only, as later events would repeat it."""
         if cause not in self._logged:
             self._logged.add(cause)
             logger.warning(f"{message}. The work continues.", *details)
 
 
 class Phase:
-    """A part of a job that is going on: say how far it is and what it sent."""
+    """A part of a job that is in progress."""
 
     def __init__(self, stream: Stream, cost_id: str) -> None:
         self.sent_bytes: float | None = None
+        """Bytes sent so far; None if they are not counted. Set by the user of the phase."""
         self.done = 0.0
+        """Amount of work done so far, in the unit of the phase."""
         self.aside_s = 0.0
+        """Seconds inside this phase that were measured for other cost ids."""
         self._stream, self._cost_id = stream, cost_id
         self._shown, self._shown_s = 0.0, 0.0
 
     def advance(self, amount: float = 1) -> None:
+        """Add to the work done; emits an event at most every `ADVANCE_EVERY_S` seconds."""
         self.done += amount
         if time.monotonic() - self._shown_s >= ADVANCE_EVERY_S:
             self.show()
 
     @contextmanager
     def aside(self, cost_id: str) -> Iterator[None]:
-        """Time inside of this phase that belongs to another part: measured there, not here."""
+        """Measure the block under another cost id instead of this phase's own."""
         start = time.perf_counter()
         yield
         seconds = time.perf_counter() - start
@@ -141,7 +154,7 @@ class Phase:
         self._stream.emit(Measured(cost_id, None, seconds))
 
     def show(self) -> None:
-        """Say how far it is, unless that was said already."""
+        """Emit the work done so far, unless the last event did."""
         if self.done != self._shown:
             self._shown, self._shown_s = self.done, time.monotonic()
             self._stream.emit(PhaseAdvanced(self._cost_id, self.done))
@@ -160,6 +173,6 @@ def _line(event: Event) -> bytes:
     for field in dataclasses.fields(event):
         value = getattr(event, field.name)
         if isinstance(value, float) and not math.isfinite(value):
-            value = None  # JSON knows no NaN and no infinity
+            value = None  # JSON has neither NaN nor infinity
         fields[field.name] = value
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

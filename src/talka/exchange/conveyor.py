@@ -18,8 +18,8 @@ from typing import Protocol
 
 from torch.futures import Future
 
-from talka.engine.calls import Caught
 from talka.exchange.meter import Meter
+from talka.guard import Caught
 
 
 class Awaited(Protocol):

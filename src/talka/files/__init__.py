@@ -1,17 +1,18 @@
-"""Files: written whole or not at all, without a name, or compressed."""
+"""Files that are written completely or not at all, unnamed files, and compressed files."""
 
+from talka.files.unnamed import UnnamedFile, unnamed_file
 from talka.files.writing import (
     TEMPORARY_NAME,
     errors_about,
     is_at,
     lock_now,
-    unnamed_file,
     whole_file,
     write_whole,
 )
 
 __all__ = [
     "TEMPORARY_NAME",
+    "UnnamedFile",
     "errors_about",
     "is_at",
     "lock_now",

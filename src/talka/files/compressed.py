@@ -1,4 +1,4 @@
-"""Compressed bytes in, plain bytes out, a bounded piece at a time."""
+"""Decompression of gzip and zstd streams in pieces of bounded size."""
 
 import zlib
 from collections.abc import Iterator
@@ -8,14 +8,16 @@ import zstandard
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _GULP_BYTES = 1 << 20
-_SIP_BYTES = 1 << 12  # four bytes of zstd may hold a block of 128 kB: what goes in must be small
+_SIP_BYTES = 1 << 12  # four bytes of zstd may expand to 128 kB, so the input pieces must be small
 
 DAMAGED = (zlib.error, zstandard.ZstdError, EOFError)
-"""What reading a damaged or cut-off file raises."""
+"""Exceptions that a damaged or truncated file raises."""
 
 
 def unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Gunzip or unzstd what begins as such (no UTF-8 text does), pass on everything else.
+    """Decompress gzip and zstd, recognised by their first bytes, and yield other data unchanged.
+
+    No UTF-8 text starts with these bytes.
 
     >>> import gzip
     >>> b"".join(unpacked(iter([gzip.compress(b"two "), gzip.compress(b"members")])))
@@ -37,7 +39,7 @@ def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         while piece:
             if decoder.eof:
-                piece = piece.lstrip(b"\0")  # some tools fill up the last block with zeros
+                piece = piece.lstrip(b"\0")  # some tools pad the last block with zeros
                 if not piece:
                     break
                 decoder = zlib.decompressobj(wbits=31)

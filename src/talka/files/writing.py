@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and files that no end of the process leaves behind."""
+"""Files that are written completely or not at all, whenever the process ends."""
 
 import contextlib
 import errno
@@ -11,17 +11,17 @@ from pathlib import Path
 from talka.errors import output_error
 
 TEMPORARY_NAME = re.compile(r"\.talka-[0-9a-f]{8}-[0-9a-f]{8}")
-"""Names of files that are about to get their own name; a kill at that moment can leave one."""
+"""Temporary names of files just before they are renamed; a kill at that moment can leave one."""
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Provide a path to write to; its content becomes `path` when the block ends without an error.
+    """Yield a path to write to; it becomes `path` when the block ends without an error.
 
-    Where the file system can, the file has no name until its content is on the disk, so that a
-    killed process leaves nothing behind. Elsewhere, and for the moment of the rename, it has a
-    temporary name in the same folder and a lock; the next write to `path` removes files with such
-    a name whose writer is dead.
+    If the file system supports it, the file has no name until its content is on the disk, so that a
+    killed process leaves nothing behind. Otherwise, and during the rename, it has a temporary name
+    in the same folder and a lock; the next write to `path` removes files with such a name whose
+    writer is dead.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "result.json"
@@ -34,7 +34,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     handle, name = _new_file(path)
     try:
         yield _path_of(handle) if name is None else name
-        os.fsync(handle)  # the content first: a crash must not leave an empty file under the name
+        os.fsync(handle)  # first, as a crash must not leave an empty file under the name
         if name is None:
             name = _temporary_name(path)
             # Only linkat follows the link in /proc, and Python calls it if a descriptor is given.
@@ -48,24 +48,16 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file that is whole or absent, in UTF-8."""
+    """Write a text file in UTF-8, completely or not at all."""
     with whole_file(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
-def unnamed_file(folder: Path) -> int:
-    """Descriptor of a new file without a name: it is gone with its last descriptor or mapping."""
-    import tempfile  # here: it takes long to import, and most commands make no file
-
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-        return os.dup(file.fileno())
-
-
 def lock_now(handle: int) -> bool:
-    """Lock an open file or folder against other processes, or return False if one has it locked.
+    """Lock an open file or folder; return False if another process has locked it.
 
-    The lock ends with the last copy of the descriptor, so at the latest with the process. File
-    systems without locks let everyone pass.
+    The lock ends with the last copy of the descriptor, at the latest with the process. On file
+    systems without locks this always returns True.
     """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,7 +69,7 @@ def lock_now(handle: int) -> bool:
 
 
 def is_at(path: Path, handle: int) -> bool:
-    """Whether an open file or folder is the one that has this path now."""
+    """Return whether an open file or folder is the one that has this path now."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(handle))
     except FileNotFoundError:
@@ -85,27 +77,27 @@ def is_at(path: Path, handle: int) -> bool:
 
 
 def _new_file(path: Path) -> tuple[int, Path | None]:
-    """A locked descriptor, and the temporary name where a file cannot do without one.
+    """Return a locked descriptor of a new file, and its temporary name if it must have one.
 
     The mode is that of any new file: the kernel applies the umask.
     """
     try:
         handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
     except OSError as error:
-        # Kernels and file systems that do not know O_TMPFILE try to open the folder for writing.
+        # Kernels and file systems without O_TMPFILE try to open the folder for writing.
         if error.errno not in (errno.EISDIR, errno.EOPNOTSUPP, errno.ENOENT, errno.EINVAL):
             raise
     else:
         if _path_of(handle).exists():
             lock_now(handle)
             return handle, None
-        os.close(handle)  # no /proc to give it a name by
+        os.close(handle)  # without /proc the file cannot get a name later
     while True:
         name = _temporary_name(path)
         handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         if lock_now(handle) and is_at(name, handle):
             return handle, name
-        os.close(handle)  # another writer took it for abandoned before it was locked
+        os.close(handle)  # another writer removed it as abandoned before it was locked
 
 
 def _path_of(handle: int) -> Path:
@@ -117,18 +109,16 @@ def _temporary_name(path: Path) -> Path:
 
 
 def _temporary_prefix(path: Path) -> str:
-    """The same for every writer of `path`, and short however long its name is."""
+    """Return the prefix for all writers of `path`; short even if the name of the file is long."""
     import hashlib
 
     return f".talka-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}-"
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files of earlier writers of `path` that are dead: nobody holds their lock."""
+    """Remove temporary files of dead writers of `path`: no process holds their lock."""
     prefix = _temporary_prefix(path)
-    with contextlib.suppress(
-        OSError
-    ):  # a folder that cannot be listed: the write says what is wrong
+    with contextlib.suppress(OSError):  # if the folder cannot be listed, the write will fail
         for name in os.listdir(path.parent):
             if name.startswith(prefix) and TEMPORARY_NAME.fullmatch(name):
                 _remove_if_free(path.with_name(name))
@@ -145,7 +135,7 @@ def _remove_if_free(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a rename on the disk, where the file system can."""
+    """Sync a rename to the disk, if the file system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -156,7 +146,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def errors_about(out: Path) -> Iterator[None]:
-    """Errors of the file system inside become errors about `out`."""
+    """Turn errors of the file system inside the block into OutputErrors about `out`."""
     try:
         yield
     except OSError as error:

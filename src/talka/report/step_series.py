@@ -16,7 +16,7 @@ MAX_POINTS = 500
 KINDS = {
     "computing": "compute_s",
     "encoding": "encode_s",
-    "exchanging": "exchange_s",
+    "exchanging": "wait_s",
     "decoding": "decode_s",
 }
 """Where the time of a step goes, and the field of StepDone that says so."""

@@ -21,7 +21,7 @@ from talka.data.text.segments import Segment, cut_segments, invert, known_ids, s
 from talka.data.text.stripes import BlockPlan, write_blocks
 from talka.data.text.weights import Weights, whole_weights
 from talka.errors import InvalidValueError, NothingToLearnError
-from talka.threads import Crew
+from talka.threads import ThreadPool
 
 _SEGMENT_SHARE = 0.3  # of the memory budget; `stripes.py` takes the rest
 
@@ -66,15 +66,15 @@ def count_pairs(
     options, resources = options or PairOptions(), resources or Resources()
     weights = whole_weights(options.window, int(corpus.vocabulary.counts[0]))
     plan = BlockPlan(block_edge=options.block_edge, seed=options.seed, one=weights.one)
-    with Crew(resources.num_threads) as crew:
-        counting = _Counting(corpus, options, resources, weights, crew)
+    with ThreadPool(resources.num_threads) as pool:
+        counting = _Counting(corpus, options, resources, weights, pool)
         if counting.is_one_segment:
             source: RowSource = counting.rows_of(next(counting.segments()))
             passed = _Passed(corpus.vocabulary.counts, advance, share=1.0)
         else:
             source = counting.rows_of_runs(advance)
             passed = _Passed(corpus.vocabulary.counts, advance, share=0.5)
-        blocks = write_blocks(source, plan, resources, crew, passed)
+        blocks = write_blocks(source, plan, resources, pool, passed)
     if not blocks.num_pairs:
         problem = f"no two words of the vocabulary stand within {options.window} places"
         advice = (
@@ -104,10 +104,10 @@ class _Counting:
         options: PairOptions,
         resources: Resources,
         weights: Weights,
-        crew: Crew,
+        pool: ThreadPool,
     ) -> None:
         self._corpus, self._options, self._weights = corpus, options, weights
-        self._resources, self._crew = resources, crew
+        self._resources, self._pool = resources, pool
         budget = int(_SEGMENT_SHARE * resources.memory_bytes)
         self._max_tokens = segment_tokens(budget, options.window)
 
@@ -123,7 +123,7 @@ class _Counting:
         return cut_segments(stream, num_words, window=self._options.window, max_tokens=max_tokens)
 
     def rows_of(self, segment: Segment) -> WindowRows:
-        inverted = invert(segment, len(self._corpus.vocabulary), self._crew)
+        inverted = invert(segment, len(self._corpus.vocabulary), self._pool)
         return WindowRows(inverted, self._weights)
 
     def rows_of_runs(self, advance: Advance) -> RunRows:
@@ -132,6 +132,6 @@ class _Counting:
         for segment in self.segments():
             rows = self.rows_of(segment)
             passed = _Passed(rows.counts, advance, share=0.5)
-            for span in runs.add_run(rows, self._crew):
+            for span in runs.add_run(rows, self._pool):
                 passed(span)
         return runs

@@ -22,7 +22,7 @@ from talka.data.text.vocabulary import Vocabulary, merge
 from talka.data.text.word_kernels import FILE_END, OUTSIDE
 from talka.data.text.word_table import FunctionTable, Ids, WordTable
 from talka.errors import InvalidValueError
-from talka.threads import Crew
+from talka.threads import ThreadPool
 
 Tokenizer = str | TokenizeLine
 _MEMORY_SHARE = 4  # a quarter of the budget for the stream; the rest is for what is made of it
@@ -97,9 +97,9 @@ def scan_corpus(
         free.put(index)
     spool = Spool(resources.work_dir, memory_bytes=resources.memory_bytes // _MEMORY_SHARE)
     counted = []
-    with Crew(len(counters)) as crew:
+    with ThreadPool(len(counters)) as pool:
         count = functools.partial(_count, counters, free)
-        for counter, numbers in crew.map(count, reader.chunks(advance)):
+        for counter, numbers in pool.map(count, reader.chunks(advance)):
             counted.append(_Counted(counter, spool.add(numbers)))
     merged = merge(counters, min_count=min_count)
     return Corpus(

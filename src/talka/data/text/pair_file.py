@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.data.text.spool import Handle, storage_full, unnamed_descriptor
+from talka.data.text.spool import storage_full, unnamed_on_disk
+from talka.files import UnnamedFile
 
 
 class PairFile:
@@ -16,7 +17,7 @@ class PairFile:
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:
         self._folder, self._memory_bytes = folder, memory_bytes
-        self._handle = Handle(os.memfd_create("talka-pairs"))
+        self._file = UnnamedFile(os.memfd_create("talka-pairs"))
         self._in_memory = True
         self.num_bytes = 0
 
@@ -28,7 +29,7 @@ class PairFile:
             if self._in_memory and self.num_bytes + num_bytes > self._memory_bytes:
                 self._move_to_disk()
             # Reserved, not merely promised: a mapped page without disk under it kills the process.
-            os.posix_fallocate(self._handle.descriptor, self.num_bytes, num_bytes)
+            os.posix_fallocate(self._file.descriptor, self.num_bytes, num_bytes)
         except OSError as error:
             raise storage_full(error, self._folder, self._memory_bytes) from error
         self.num_bytes += num_bytes
@@ -38,13 +39,10 @@ class PairFile:
         if start == stop:
             return np.empty(0, dtype)
         before = start % mmap.ALLOCATIONGRANULARITY
-        area = mmap.mmap(self._handle.descriptor, stop - start + before, offset=start - before)
+        area = mmap.mmap(self._file.descriptor, stop - start + before, offset=start - before)
         return np.frombuffer(area, np.uint8, offset=before).view(dtype)
 
     def _move_to_disk(self) -> None:
-        target = Handle(unnamed_descriptor(self._folder, self._memory_bytes))
-        done = 0
-        while done < self.num_bytes:
-            count = self.num_bytes - done
-            done += os.sendfile(target.descriptor, self._handle.descriptor, done, count)
-        self._handle, self._in_memory = target, False
+        target = unnamed_on_disk(self._folder, self._memory_bytes)
+        self._file.copy_to(target, self.num_bytes)
+        self._file, self._in_memory = target, False

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from talka.data.text.pair_kernels import sum_runs, sum_windows
 from talka.data.text.segments import Inverted
-from talka.data.text.spool import OnDisk, UnnamedFile
+from talka.data.text.spool import OnDisk, SpoolFile
 from talka.data.text.weights import Weights
-from talka.threads import Crew
+from talka.threads import ThreadPool
 
 _PIECE_ENTRIES = 1 << 20  # 12 MB of sums for each thread; tens of milliseconds of work
 
@@ -104,17 +104,17 @@ class RunRows:
         self.costs = np.zeros(num_words, np.int64)
         self._runs: list[_Run] = []
         self._columns, self._sums, self._starts = (
-            UnnamedFile(folder, memory_bytes) for _ in range(3)
+            SpoolFile(folder, memory_bytes) for _ in range(3)
         )
         self._scratch = _Scratch(num_words)
 
-    def add_run(self, source: RowSource, crew: Crew) -> Iterator[Span]:
+    def add_run(self, source: RowSource, pool: ThreadPool) -> Iterator[Span]:
         """Write the rows of a segment, naming each span that is done."""
         num_words = len(self.costs)
         spans = list(cut_rows(source.costs, every=num_words))
         lengths = np.zeros(num_words + 1, np.int64)
         columns_start, sums_start = self._columns.num_bytes, self._sums.num_bytes
-        pieces = crew.map(lambda span: _copied(source.rows(span)), spans)
+        pieces = pool.map(lambda span: _copied(source.rows(span)), spans)
         for span, rows in zip(spans, pieces, strict=True):
             self._columns.append(rows.columns)
             self._sums.append(rows.sums)

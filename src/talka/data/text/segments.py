@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from talka.data.text.pair_kernels import count_known, keep_known, place_positions
 from talka.data.text.word_table import Ids
-from talka.threads import Crew
+from talka.threads import ThreadPool
 
 KnownIds = NDArray[np.uint32]
 _BYTES_PER_TOKEN = 8  # an id and a position
@@ -73,12 +73,12 @@ def _closed(ids: KnownIds, first: int, stop: int, end: int) -> Segment:
     return Segment(ids[: end + 1], first, stop)
 
 
-def invert(segment: Segment, num_words: int, crew: Crew) -> Inverted:
+def invert(segment: Segment, num_words: int, pool: ThreadPool) -> Inverted:
     """Positions of each word by counting sort, a stretch of the segment for each thread."""
     ids = segment.ids
-    cuts = np.linspace(segment.first, segment.stop, crew.num_threads + 1).astype(int).tolist()
+    cuts = np.linspace(segment.first, segment.stop, pool.num_threads + 1).astype(int).tolist()
     stretches = [(*cut, thread) for thread, cut in enumerate(pairwise(cuts))]
-    counts = np.zeros((crew.num_threads, num_words + 1), np.int64)
+    counts = np.zeros((pool.num_threads, num_words + 1), np.int64)
 
     def count(stretch: tuple[int, int, int]) -> None:
         first, stop, thread = stretch
@@ -88,12 +88,12 @@ def invert(segment: Segment, num_words: int, crew: Crew) -> Inverted:
         first, stop, thread = stretch
         place_positions(ids, first, stop, next_place[thread], positions)
 
-    for _ in crew.map(count, stretches):
+    for _ in pool.map(count, stretches):
         pass
     starts = np.zeros(num_words + 1, np.int64)
     np.cumsum(counts[:, :num_words].sum(axis=0), out=starts[1:])
     next_place = starts + np.cumsum(counts, axis=0) - counts
     positions = np.empty(starts[-1], np.uint32)
-    for _ in crew.map(place, stretches):
+    for _ in pool.map(place, stretches):
         pass
     return Inverted(ids, positions, starts)

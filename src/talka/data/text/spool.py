@@ -3,7 +3,6 @@
 The file has no name, so nothing is left behind however the process ends.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import StorageFullError
-from talka.files import unnamed_file
+from talka.files import UnnamedFile, unnamed_file
 from talka.units import format_bytes
 
 
+# Not the budget of the engine's store: a spool only grows, and an array stays where it was put. The
+# store moves the least recently used output to disk, from any thread, and frees what is released.
 class Spool:
     """Takes arrays from one thread, gives parts of them to any.
 
@@ -25,7 +26,7 @@ class Spool:
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:
         self._folder, self._memory_bytes = folder, memory_bytes
-        self._file: UnnamedFile | None = None
+        self._file: SpoolFile | None = None
         self._held_bytes = 0
 
     def add(self, array: NDArray[Any]) -> "Stored":
@@ -34,7 +35,7 @@ class Spool:
             self._held_bytes += array.nbytes
             return array
         if self._file is None:
-            self._file = UnnamedFile(self._folder, self._memory_bytes)
+            self._file = SpoolFile(self._folder, self._memory_bytes)
         offset = self._file.append(array)
         return OnDisk(self._file, offset, array.dtype, len(array))
 
@@ -44,7 +45,7 @@ class OnDisk:
 
     __slots__ = ("_dtype", "_file", "_length", "_offset")
 
-    def __init__(self, file: "UnnamedFile", offset: int, dtype: np.dtype[Any], length: int) -> None:
+    def __init__(self, file: "SpoolFile", offset: int, dtype: np.dtype[Any], length: int) -> None:
         self._file, self._offset, self._dtype, self._length = file, offset, dtype, length
 
     def __len__(self) -> int:
@@ -61,51 +62,31 @@ Stored = NDArray[Any] | OnDisk
 """A one-dimensional array in a spool: it has a length and can be sliced."""
 
 
-class UnnamedFile:
+class SpoolFile:
     """Bytes on disk that vanish with the last reference."""
 
     def __init__(self, folder: Path, budget_bytes: int) -> None:
         self._folder, self._budget_bytes = folder, budget_bytes
-        self._handle = Handle(unnamed_descriptor(folder, budget_bytes))
+        self._file = unnamed_on_disk(folder, budget_bytes)
         self.num_bytes = 0
 
     def append(self, array: NDArray[Any]) -> int:
         """Write at the end and say where; an array that does not fit leaves the rest as it was."""
         start = self.num_bytes
-        view = np.ascontiguousarray(array).view(np.uint8).data
-        offset = start
         try:
-            while view:
-                written = os.pwrite(self._handle.descriptor, view, offset)
-                view, offset = view[written:], offset + written
+            self.num_bytes = self._file.write_at(np.ascontiguousarray(array).view(np.uint8), start)
         except OSError as error:
             raise storage_full(error, self._folder, self._budget_bytes) from error
-        self.num_bytes = offset
         return start
 
     def read_into(self, array: NDArray[Any], offset: int) -> None:
-        view = array.view(np.uint8).data
-        while view:
-            count = os.preadv(self._handle.descriptor, [view], offset)
-            view, offset = view[count:], offset + count
+        self._file.read_into(array.view(np.uint8), offset)
 
 
-class Handle:
-    """Owns a file descriptor."""
-
-    __slots__ = ("descriptor",)
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-
-    def __del__(self) -> None:
-        os.close(self.descriptor)
-
-
-def unnamed_descriptor(folder: Path, budget_bytes: int) -> int:
-    """A new file without a name; the caller owns the descriptor."""
+def unnamed_on_disk(folder: Path, budget_bytes: int) -> UnnamedFile:
+    """Make an empty file without a name."""
     try:
-        return unnamed_file(folder)
+        return UnnamedFile(unnamed_file(folder))
     except OSError as error:
         raise storage_full(error, folder, budget_bytes) from error
 

@@ -19,7 +19,7 @@ from talka.data.text.pair_kernels import pack_rows, shuffle_block
 from talka.data.text.resources import Resources
 from talka.data.text.rows import RowSource, Span, cut_rows
 from talka.data.text.spool import Spool, Stored
-from talka.threads import Crew
+from talka.threads import ThreadPool
 
 # Of the memory budget. Two stripes live at a time: one is made into blocks, one is growing.
 _STRIPE_SHARE, _PAIRS_SHARE = 0.2, 0.2
@@ -57,13 +57,13 @@ def write_blocks(
     source: RowSource,
     plan: BlockPlan,
     resources: Resources,
-    crew: Crew,
+    pool: ThreadPool,
     passed: Callable[[Span], None],
 ) -> PairBlocks:
     """All rows as blocks; `passed` is told each span whose rows are done."""
     num_words, edge = len(source.costs), plan.block_edge
     file = PairFile(resources.work_dir, memory_bytes=int(_PAIRS_SHARE * resources.memory_bytes))
-    pieces = crew.map(lambda span: _piece(source, span, plan), cut_rows(source.costs, every=edge))
+    pieces = pool.map(lambda span: _piece(source, span, plan), cut_rows(source.costs, every=edge))
     blocks: list[_Block] = []
     under_way: list[Future[None]] = []
     for row_block, stripe in groupby(pieces, key=lambda piece: piece.span.first_row // edge):
@@ -76,7 +76,7 @@ def write_blocks(
         of_stripe = _layout(row_block, kept, file.num_bytes // PAIR.itemsize)
         file.extend(sum(block.stop - block.start for block in of_stripe) * PAIR.itemsize)
         under_way = [
-            crew.submit(_write, file, kept, together, plan.seed) for together in _tasks(of_stripe)
+            pool.submit(_write, file, kept, together, plan.seed) for together in _tasks(of_stripe)
         ]
         blocks += of_stripe
     _finish(under_way)

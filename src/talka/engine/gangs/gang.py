@@ -1,9 +1,8 @@
-"""Gangs: ranks that live together and share a gloo process group.
+"""Gangs: ranks that run at the same time and share a gloo process group.
 
-    driver: has `size` processes forked -> sends main -> collects results; the first rank that
-            fails ends all
+    driver: fork `size` processes -> send `main` -> collect results; the first failure ends all ranks
 
-Inside torchrun (RANK is set) the gang is the one that is already there.
+Inside torchrun (RANK is set) the ranks that it started are the gang.
 """
 
 import contextlib
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from talka.engine import parcels, storage
-from talka.engine.calls import Problem
+from talka.engine.calls import TaskProblem
 from talka.engine.descriptors import limit_explained
-from talka.engine.gangs.nursery import Nursery, Rank
+from talka.engine.gangs.fork_server import ForkServer, Rank
 from talka.engine.local.lifeline import end_group
 from talka.engine.local.processes import WorkerDied
 from talka.engine.shipping import ship
@@ -28,13 +27,13 @@ from talka.events import EVENTS, Stream
 from talka.extras import require
 from talka.machine import num_cores
 
-# After the first sign of failure: others may still tell that they died first.
+# Seconds to wait after the first failure: another rank may have died before it.
 GRACE_S = 0.5
 TAIL_BYTES = 8_000
 
 
 class Sign(NamedTuple):
-    """What the driver saw of a rank that failed."""
+    """Failure of a rank as the driver observed it."""
 
     rank: int
     seen_s: float
@@ -43,7 +42,9 @@ class Sign(NamedTuple):
 
 
 def culprit(signs: Sequence[Sign]) -> Sign:
-    """Who failed first: a death comes before exceptions, for those are often its echo.
+    """Return the failure to report: the first death, or the first exception if no rank died.
+
+    Exceptions in other ranks are often caused by the death of one.
 
     >>> culprit([Sign(0, 1.0, False, "raised"), Sign(2, 1.2, True, "died")]).rank
     2
@@ -52,6 +53,7 @@ def culprit(signs: Sequence[Sign]) -> Sign:
 
 
 def check_size(size: int) -> None:
+    """Raise InvalidValueError if a gang cannot have this many ranks."""
     if size < 1:
         raise InvalidValueError("size", size, "a whole number of at least 1")
 
@@ -64,7 +66,7 @@ def local_gang(
     timeout_s: float | None,
     events: Stream,
 ) -> list[Any]:
-    """Run a gang as processes on loopback, or as the part of a torchrun job that we are."""
+    """Run a gang as processes on loopback, or inside torchrun as one of its ranks."""
     check_size(size)
     require("torch", by="a gang")
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
@@ -77,7 +79,7 @@ def local_gang(
 
 
 class _Gang:
-    """The driver's side of a gang of local processes."""
+    """A gang of local processes, as the driver sees it."""
 
     def __init__(self, size: int, events: Stream, timeout_s: float | None) -> None:
         self._size = size
@@ -85,7 +87,7 @@ class _Gang:
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._events = events
         self._run_dir = events.dir
-        self._nursery: Nursery | None = None
+        self._fork_server: ForkServer | None = None
         self._children: list[Rank] = []
         self._logs: list[IO[bytes]] = []
 
@@ -101,9 +103,9 @@ class _Gang:
         for rank in range(self._size):
             self._logs.append(_open_log(self._log_path(rank)))
         logs = [log.fileno() for log in self._logs]
-        self._nursery = Nursery(logs, _environment(self._size))
+        self._fork_server = ForkServer(logs, _environment(self._size))
         try:
-            self._children = self._nursery.fork(self._timeout_s)
+            self._children = self._fork_server.fork(self._timeout_s)
         except WorkerDied as death:
             raise self._error(Sign(0, 0.0, died=True, how=f"died ({death})")) from None
         except TimeoutError:
@@ -111,15 +113,16 @@ class _Gang:
 
     def __exit__(self, *error: object) -> None:
         for child in self._children:
-            end_group(child.pid)  # all at once: a rank must not see another's end and complain
+            end_group(child.pid)  # all at once, so that no rank reports the end of another
         for child in self._children:
             child.end()
-        if self._nursery is not None:
-            self._nursery.end()
+        if self._fork_server is not None:
+            self._fork_server.end()
         for log in self._logs:
             log.close()
 
     def run(self, shipped: bytes) -> list[Any]:
+        """Send `main` to all ranks and return their results in order of rank."""
         for rank, child in enumerate(self._children):
             log_path, run_dir = self._log_path(rank), self._run_dir
             hello = {
@@ -130,7 +133,9 @@ class _Gang:
                 "log_path": None if log_path is None else str(log_path),
                 "run_dir": None if run_dir is None else str(run_dir),
             }
-            with contextlib.suppress(WorkerDied):  # noticed, with its log, when we listen
+            with contextlib.suppress(
+                WorkerDied
+            ):  # reported with its log when results are collected
                 child.send(hello)
         return self._collect()
 
@@ -171,15 +176,15 @@ class _Gang:
         return poll, rank_of
 
     def _listen(self, rank: int, results: dict[int, Any]) -> Sign | None:
-        """Receive one frame of one rank: progress, a result, or a sign of failure."""
+        """Receive one frame of a rank: an event, a result or a failure."""
         try:
             frame, descriptors = self._children[rank].receive()
         except WorkerDied as death:
             return Sign(rank, time.monotonic(), died=True, how=f"died ({death})")
         if "event" in frame:
-            self._events.tell(EVENTS[frame["event"]](*frame["fields"]))
+            self._events.notify_listeners(EVENTS[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
-            problem = Problem(*frame["problem"])
+            problem = TaskProblem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"
             return Sign(rank, time.monotonic(), died=False, how=how)
         else:
@@ -213,13 +218,13 @@ def _tail(log: IO[bytes]) -> str:
 def _environment(size: int) -> dict[str, str]:
     threads = max(1, num_cores() // size)
     return {
-        "OMP_NUM_THREADS": str(threads),  # else every rank takes all cores
+        "OMP_NUM_THREADS": str(threads),  # otherwise every rank uses all cores
         **os.environ,
-        "GLOO_SOCKET_IFNAME": "lo",  # nothing of a local gang listens beyond loopback
-        "PYTHONUNBUFFERED": "1",  # the end of a log must be there when its rank dies
+        "GLOO_SOCKET_IFNAME": "lo",  # a local gang listens on loopback only
+        "PYTHONUNBUFFERED": "1",  # the end of a log must be complete when its rank dies
     }
 
 
 def encoded(value: Any) -> parcels.Parcels:
-    """A rank's result, ready to travel."""
-    return parcels.wrap([storage.settle(value)])
+    """Prepare the result of a rank for a message."""
+    return parcels.wrap([storage.to_storable(value)])

@@ -1,4 +1,4 @@
-"""What a rank of a local gang does: join the others, call main, tell what it returned."""
+"""A rank of a local gang: join the process group, call `main`, send its result to the driver."""
 
 import dataclasses
 import socket
@@ -6,21 +6,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from talka.engine.calls import Caught, apply, explain
+from talka.engine.calls import apply, explain
 from talka.engine.gangs.gang import encoded
 from talka.engine.gangs.worker import GangWorker
 from talka.engine.local import wire
 from talka.engine.shipping import unship
 from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream
+from talka.guard import Caught
 
-_SHOWN = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
+_FORWARDED = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
 
 
 def serve(channel: socket.socket, store: int) -> None:
-    """Take part in one gang, from the driver's first frame to its last.
+    """Take part in one gang, from the first frame of the driver to the last.
 
-    Ranks meet in the file `store`, which has no name: other users of this machine cannot read or
-    set keys there, as they could in a store that listens on loopback.
+    Ranks exchange addresses through the unnamed file `store`. Other users of this machine cannot
+    read or set keys there, as they could in a store that listens on loopback.
     """
     hello, _ = wire.receive(channel)
     sys.path[:] = hello["path"]
@@ -34,10 +35,10 @@ def serve(channel: socket.socket, store: int) -> None:
         dist.init_process_group("gloo", store=keys, rank=rank, world_size=size)
         function, args = unship(hello["main"])
         worker = GangWorker(rank, size, _stream(hello), _log_path(hello))
-        with worker.events.listening(lambda event: _show(event, channel, rank)):
+        with worker.events.listening(lambda event: _forward(event, channel, rank)):
             result = encoded(apply(function, (worker, *args)))
         wire.send(channel, {"result": result.labels}, result.descriptors)
-        wire.receive(channel)  # all are done: only now may connections close
+        wire.receive(channel)  # all ranks are done: only now may connections be closed
         dist.destroy_process_group()
     if caught.error is not None:
         problem = explain(caught.error, function, ())
@@ -46,9 +47,9 @@ def serve(channel: socket.socket, store: int) -> None:
         wire.send(channel, {"problem": list(problem)})
 
 
-def _show(event: Event, channel: socket.socket, rank: int) -> None:
-    """How far rank 0 is goes to the driver's progress bar; all ranks do the same work."""
-    if rank == 0 and isinstance(event, _SHOWN):
+def _forward(event: Event, channel: socket.socket, rank: int) -> None:
+    """Send progress of rank 0 to the driver; one rank is enough, as all do the same work."""
+    if rank == 0 and isinstance(event, _FORWARDED):
         fields = [getattr(event, field.name) for field in dataclasses.fields(event)]
         wire.send(channel, {"event": type(event).__name__, "fields": fields})
 

@@ -1,4 +1,4 @@
-"""A gang inside torchrun: the ranks are there already, we are one of them."""
+"""A gang inside torchrun: its ranks exist already, and this process is one of them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from talka.engine import storage
 from talka.engine.gangs.worker import GangWorker
-from talka.engine.storage import Packed
+from talka.engine.storage import PackedValue
 from talka.errors import InvalidValueError
 from talka.events import RUN_DIR_VARIABLE, Stream
 
@@ -19,7 +19,7 @@ from talka.events import RUN_DIR_VARIABLE, Stream
 def existing_gang(
     main: Callable[..., Any], args: Sequence[Any], *, size: int, events: Stream
 ) -> list[Any]:
-    """Run `main` as this rank; every rank gets the results of all."""
+    """Run `main` as this rank and return the results of all ranks."""
     world_size = int(os.environ["WORLD_SIZE"])
     if size != world_size:
         allowed = f"{world_size}, the number of ranks that torchrun started"
@@ -40,20 +40,20 @@ def _stream(rank: int, events: Stream) -> Stream:
 
 
 def _gathered(value: Any, size: int) -> list[Any]:
-    """All ranks' results, sent in storage form: no pickle between ranks."""
-    settled = storage.settle(value)
-    data = settled.data if isinstance(settled, Packed) else storage.to_buffer(settled)
-    mine = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
-    described = torch.tensor([len(mine), isinstance(settled, Packed)])
-    all_described = [torch.empty_like(described) for _ in range(size)]
-    dist.all_gather(all_described, described)
-    longest = max(int(each[0]) for each in all_described)
+    """Return the results of all ranks. They are sent in storage form, not by pickle."""
+    storable = storage.to_storable(value)
+    data = storable.data if isinstance(storable, PackedValue) else storage.to_buffer(storable)
+    own = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
+    header = torch.tensor([len(own), isinstance(storable, PackedValue)])
+    headers = [torch.empty_like(header) for _ in range(size)]
+    dist.all_gather(headers, header)
+    longest = max(int(header[0]) for header in headers)
     padded = torch.zeros(longest, dtype=torch.uint8)
-    padded[: len(mine)] = mine
+    padded[: len(own)] = own
     received = [torch.empty_like(padded) for _ in range(size)]
     dist.all_gather(received, padded)
     results = []
-    for each, (length, is_packed) in zip(received, all_described, strict=True):
-        raw = each[: int(length)].numpy()
+    for data_of_rank, (length, is_packed) in zip(received, headers, strict=True):
+        raw = data_of_rank[: int(length)].numpy()
         results.append(storage.from_foreign(raw, is_packed=bool(is_packed)))
     return results

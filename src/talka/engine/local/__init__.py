@@ -1,1 +1,1 @@
-"""The engine of one machine: threads, worker processes, and the frames between them."""
+"""The engine of one machine: its threads, its worker processes and the channels between them."""

@@ -1,7 +1,7 @@
-"""The default engine: all cores of this machine, no service.
+"""The default engine: all cores of this machine, without a service in the background.
 
-Native tasks run in threads. Tasks with `python=True` run in worker processes; one thread of the
-driver serves each of them, so a worker's death is seen by the thread that waits for it.
+Native tasks run in threads. Tasks with `python=True` run in worker processes. Each worker process
+has a thread in the driver, which waits for its replies and so notices its death.
 """
 
 import itertools
@@ -15,38 +15,38 @@ from typing import Any
 from talka import machine
 from talka.engine import parcels
 from talka.engine.base import Ref
-from talka.engine.calls import Problem, call
+from talka.engine.calls import TaskProblem, call
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.frozen import frozen
 from talka.engine.gangs.gang import local_gang
 from talka.engine.lineage import OutputId
 from talka.engine.local.lane import Lane
 from talka.engine.local.processes import WorkerDied, WorkerProcess
-from talka.engine.meter import Meter
+from talka.engine.meter import TaskMeter
 from talka.engine.shipping import ship
 from talka.engine.storage import describe
 from talka.engine.store import Store
 from talka.errors import InvalidValueError, TalkaError, TaskDiedError
 from talka.events import Spilled, Stream, WorkerLost
 
-_MAX_SHIPPED = 1000  # functions to recognise when they are submitted again
-_CLOSE_TIMEOUT_S = 1.0  # for threads in the middle of a native task, which nothing can interrupt
+_MAX_SHIPPED = 1000  # functions that are recognised when they are submitted again
+_CLOSE_TIMEOUT_S = 1.0  # for threads in a native task, which nothing can interrupt
 
 
 class Embedded(Driver):
-    """Run tasks in threads and worker processes, gangs as processes on loopback.
+    """Runs tasks in threads and worker processes of this machine, and gangs as local processes.
 
     Parameters
     ----------
     threads, processes
-        How many tasks of either kind run at once; the number of cores unless given.
+        Number of tasks of either kind that run at the same time; by default the number of cores.
     memory_bytes
-        Budget for outputs; beyond it the least recently used go to disk. Half of the memory that
-        this process may use unless given.
+        Budget for outputs in memory; beyond it the least recently used are moved to disk. By default
+        half of the memory that this process may use.
     spill_dir
-        Where they go: the system's temporary folder unless given.
+        Folder for outputs on disk; by default the temporary folder of the system.
     events
-        Where to say what happens.
+        Stream for events about tasks, lost workers and outputs moved to disk.
 
     >>> with Embedded() as engine:
     ...     number = engine.submit(lambda: 20)
@@ -73,12 +73,12 @@ class Embedded(Driver):
         self._native = Lane(self._serve_native, "thread", num_threads)
         self._python = Lane(self._serve_python, "process", num_processes)
         self._workers: list[WorkerProcess] = []
-        self._shipped: dict[bytes, int] = {}  # a number for each function that was shipped
+        self._shipped: dict[bytes, int] = {}  # function as bytes -> its number
         self._numbers = itertools.count()
 
     @property
     def stored_bytes(self) -> int:
-        """Memory that outputs take now."""
+        """Bytes of memory that outputs take at the moment."""
         return self._store.used_bytes
 
     def gang(
@@ -104,7 +104,7 @@ class Embedded(Driver):
         self._python.join(deadline)
         self._store.clear()
 
-    # What the driver asks for.
+    # Methods that the driver calls.
 
     def _prepare(self, task: Task) -> None:
         if not task.python:
@@ -128,45 +128,46 @@ class Embedded(Driver):
         except KeyError:
             raise Lost([output]) from None
 
-    # Threads.
+    # Methods that run in the threads of the lanes.
 
     def _serve_native(self, name: str) -> None:
         self._thread_state.in_task = True
-        meter = Meter(name, self.events)
+        meter = TaskMeter(name, self.events)
         while (task := self._native.next(when_idle=meter.flush)) is not None:
             self._serve(task, self._run_native, task, meter)
 
     def _serve_python(self, name: str) -> None:
-        meter = Meter(name, self.events)
-        crew: list[WorkerProcess] = []  # the worker process of this thread, if there is one
+        meter = TaskMeter(name, self.events)
+        own: list[WorkerProcess] = []  # the worker process of this thread, if it has started
         while (task := self._python.next(when_idle=meter.flush)) is not None:
-            self._serve(task, self._run_on, crew, task, name, meter)
+            self._serve(task, self._run_on, own, task, name, meter)
 
-    def _run_on(self, crew: list[WorkerProcess], task: Task, name: str, meter: Meter) -> None:
-        if not crew:
-            crew.append(self._start_worker())
-        [worker] = crew
+    def _run_on(self, own: list[WorkerProcess], task: Task, name: str, meter: TaskMeter) -> None:
+        """Run a task on the worker process of this thread, which is started if there is none."""
+        if not own:
+            own.append(self._start_worker())
+        [worker] = own
         try:
             self._run_python(task, worker, meter)
         except WorkerDied as death:
-            crew.clear()
-            self._bury(task, worker, name, str(death))
+            own.clear()
+            self._handle_death(task, worker, name, str(death))
         finally:
-            if crew and worker.is_awaited:  # an error left half a reply behind
-                crew.clear()
+            if own and worker.is_awaited:  # an error left an incomplete reply in the channel
+                own.clear()
                 self._dismiss(worker)
 
-    def _run_native(self, task: Task, meter: Meter) -> None:
+    def _run_native(self, task: Task, meter: TaskMeter) -> None:
         arguments = self._arguments(task)
         if arguments is None:
             return
         start_s = time.time()
         outputs = call(task.function, arguments, len(task.outputs))
-        if not isinstance(outputs, Problem):
+        if not isinstance(outputs, TaskProblem):
             outputs = [frozen(output) for output in outputs]
         self._conclude(task, outputs, start_s, time.time(), meter)
 
-    def _run_python(self, task: Task, worker: WorkerProcess, meter: Meter) -> None:
+    def _run_python(self, task: Task, worker: WorkerProcess, meter: TaskMeter) -> None:
         inputs = task.inputs
         shared = self._store.share(inputs)
         lost = [output for output, content in zip(inputs, shared, strict=True) if content is None]
@@ -183,9 +184,9 @@ class Embedded(Driver):
         reply, descriptors = worker.run(
             frame, wrapped.descriptors, function_id=number, function=function
         )
-        outputs: Sequence[Any] | Problem
+        outputs: Sequence[Any] | TaskProblem
         if "problem" in reply:
-            outputs = Problem(*reply["problem"])
+            outputs = TaskProblem(*reply["problem"])
         else:
             outputs = parcels.unwrap(reply["outputs"], descriptors)
         self._conclude(task, outputs, reply["start_s"], reply["end_s"], meter)
@@ -193,13 +194,13 @@ class Embedded(Driver):
     def _conclude(
         self,
         task: Task,
-        outputs: Sequence[Any] | Problem,
+        outputs: Sequence[Any] | TaskProblem,
         start_s: float,
         end_s: float,
-        meter: Meter,
+        meter: TaskMeter,
     ) -> None:
         num_bytes = 0
-        if isinstance(outputs, Problem):
+        if isinstance(outputs, TaskProblem):
             self._raised(task, outputs.as_error(task.label))
         else:
             for output, content in zip(task.outputs, outputs, strict=True):
@@ -208,17 +209,17 @@ class Embedded(Driver):
         meter.add(task.name, start_s, end_s, num_bytes)
 
     def _arguments(self, task: Task) -> list[Any] | None:
-        """The inputs as values; None when some are lost, and the driver knows by then."""
+        """Return the arguments as values; if some are lost, report that and return None."""
         arguments: list[Any] = []
         lost: list[OutputId] = []
-        for given in task.arguments:
-            if type(given) is Ref:
+        for argument in task.arguments:
+            if type(argument) is Ref:
                 try:
-                    arguments.append(self._store.get(given.id))
+                    arguments.append(self._store.get(argument.id))
                 except KeyError:
-                    lost.append(given.id)
+                    lost.append(argument.id)
             else:
-                arguments.append(given)
+                arguments.append(argument)
         if lost:
             self._inputs_lost(task, lost)
             return None
@@ -234,7 +235,7 @@ class Embedded(Driver):
         raise TalkaError("the engine was closed")
 
     def _dismiss(self, worker: WorkerProcess) -> bool:
-        """End a worker process; False when the engine is closed, which ends all of them."""
+        """End a worker process; False if the engine is closed, which ends all of them."""
         with self._lock:
             if self._is_closed:
                 return False
@@ -242,7 +243,8 @@ class Embedded(Driver):
         worker.end()
         return True
 
-    def _bury(self, task: Task, worker: WorkerProcess, name: str, how: str) -> None:
+    def _handle_death(self, task: Task, worker: WorkerProcess, name: str, how: str) -> None:
+        """Clean up after a worker that died, and report the death of its task."""
         if not self._dismiss(worker):
             return
         self._emit(WorkerLost(name, how))
@@ -263,12 +265,12 @@ class Embedded(Driver):
         self._emit(Spilled(num_bytes, seconds))
 
 
-def _at_least_1(name: str, given: int | None, default: int) -> int:
-    if given is None:
+def _at_least_1(name: str, value: int | None, default: int) -> int:
+    if value is None:
         return default
-    if given < 1:
-        raise InvalidValueError(name, given, "a whole number of at least 1")
-    return given
+    if value < 1:
+        raise InvalidValueError(name, value, "a whole number of at least 1")
+    return value
 
 
 def _folder(spill_dir: str | Path | None) -> Path:

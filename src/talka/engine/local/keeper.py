@@ -1,10 +1,10 @@
 """The parent of a worker process: `python -m talka.engine.local.keeper MODULE CHANNEL DRIVER`.
 
-    fork -> the child runs MODULE.main() -> we wait -> kill all that is left below us -> end as it did
+    fork -> child runs MODULE.main() -> wait -> kill all remaining descendants -> end with its code
 
-We end the worker when the driver ends, or sends SIGTERM. A worker cannot do that itself: a task may
-hold the interpreter's lock for hours, and what a task started would survive its worker. We run no
-code of a task, and adopt whatever its processes leave behind, daemons too.
+The keeper ends the worker when the driver ends or sends SIGTERM. A worker cannot do that itself: a
+task may hold the interpreter's lock for hours, and processes that a task started would survive the
+worker. The keeper runs no code of tasks, and adopts all orphans of the worker, including daemons.
 """
 
 import importlib
@@ -23,6 +23,7 @@ from talka.engine.local.lifeline import (
 
 
 def main() -> None:
+    """Run a module in a child process and clean up after it."""
     module, channel, driver_pid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     driver, keeper = watched_driver(driver_pid), os.getpid()
     adopt_orphans()
@@ -45,18 +46,18 @@ def main() -> None:
         sys.argv[:] = [module, str(channel)]
         importlib.import_module(module).main()
         return
-    os.close(channel)  # so that the driver sees it close when the worker closes it
+    os.close(channel)  # so that the driver notices when the worker closes it
     code = _wait(worker, driver, wakeup)
     kill_descendants()
     _end_like(code)
 
 
 def _note(signum: int, frame: object) -> None:
-    """Do nothing: the signal's number is in the pipe by now."""
+    """Do nothing: the number of the signal is already in the pipe."""
 
 
 def _wait(worker: int, driver: int, wakeup: int) -> int:
-    """Wait until the worker ended or has to; returns its exit code, negative for a signal."""
+    """Wait until the worker has ended or must end; return its exit code, negative for a signal."""
     poll = select.poll()
     poll.register(driver, select.POLLIN)
     poll.register(wakeup, select.POLLIN)
@@ -81,7 +82,7 @@ def _end_like(code: int) -> None:
     """End with the worker's exit code, or by the signal that killed it."""
     if code >= 0:
         os._exit(code)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the worker may have dumped its core
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the worker may have dumped core already
     if code != -signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)

@@ -1,4 +1,8 @@
-"""A queue of tasks and the threads that serve it, started as they are needed."""
+"""A queue of tasks with the threads that serve it, started on demand.
+
+Not a `talka.threads.ThreadPool`: its threads are daemons, since nothing can interrupt a native task,
+and each of them keeps a worker process or a meter while it takes task after task.
+"""
 
 import threading
 import time
@@ -9,7 +13,7 @@ from talka.engine.driver import Task
 
 
 class Lane:
-    """`serve(name)` runs in each thread and takes tasks with `next` until that gives None."""
+    """Runs `serve(name)` in each thread, which takes tasks with `next` until that returns None."""
 
     def __init__(self, serve: Callable[[str], None], prefix: str, max_threads: int) -> None:
         self._serve, self._prefix, self._max_threads = serve, prefix, max_threads
@@ -20,24 +24,24 @@ class Lane:
         self._is_stopped = False
 
     def put(self, task: Task) -> None:
-        """Queue a task; starts another thread if all are busy. Called by one thread at a time."""
+        """Queue a task, and start another thread if all are busy. Called by one thread at a time."""
         if len(self._threads) < self._max_threads and self._queue.qsize() >= self._num_idle:
             name = f"{self._prefix}-{len(self._threads)}"
-            # A daemon: nothing can interrupt a native task, and Ctrl+C must not wait for it.
+            # A daemon, as nothing can interrupt a native task and Ctrl+C must not wait for it.
             thread = threading.Thread(
                 target=self._serve, args=(name,), name=f"talka-{name}", daemon=True
             )
             self._threads.append(thread)
             try:
                 thread.start()
-            except RuntimeError:  # the system has no more threads: those that there are must do
+            except RuntimeError:  # the system has no more threads: continue with the existing ones
                 self._threads.pop()
                 if not self._threads:
                     raise
         self._queue.put(task)
 
     def next(self, *, when_idle: Callable[[], None]) -> Task | None:
-        """The next task; None when the lane was stopped."""
+        """Return the next task; None if the lane was stopped. Calls `when_idle` before waiting."""
         try:
             task = self._queue.get_nowait()
         except Empty:
@@ -52,13 +56,13 @@ class Lane:
             self._num_idle += amount
 
     def stop(self) -> None:
-        """No further task starts."""
+        """Start no further tasks."""
         self._is_stopped = True
         for _ in self._threads:
             self._queue.put(None)
 
     def join(self, deadline_s: float) -> None:
-        """Wait for threads, until this time of `time.monotonic` at most."""
+        """Wait for all threads, at most until this time of `time.monotonic`."""
         for thread in self._threads:
-            if thread.is_alive():  # Ctrl+C may have come before it started
+            if thread.is_alive():  # Ctrl+C may have prevented its start
                 thread.join(max(0.0, deadline_s - time.monotonic()))

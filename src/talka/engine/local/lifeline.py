@@ -1,4 +1,4 @@
-"""Processes that end with their parent or driver, however that ends. Nothing heavy is imported."""
+"""Processes that end when their parent or driver ends, for any reason. Imports nothing large."""
 
 import contextlib
 import ctypes
@@ -12,25 +12,26 @@ _KILL_TIMEOUT_S = 10
 
 
 def watched_driver(driver: int) -> int:
-    """Return a descriptor that becomes readable when the driver, our parent, is gone.
+    """Return a descriptor that becomes readable when the driver, the parent of this process, ends.
 
-    It is one of the process, not of a pipe: a child that the driver forks would hold a pipe open.
-    If the driver is gone already, this process ends.
+    It is a pidfd, not a pipe: a process that the driver forks would keep a pipe open. If the driver
+    has ended already, this process ends.
     """
     try:
         watched = os.pidfd_open(driver)
     except ProcessLookupError:
         os._exit(1)
-    if os.getppid() != driver:  # it died before we looked, and the number may be someone else's now
+    if os.getppid() != driver:  # it had ended already, and another process may have its number now
         os._exit(1)
     return watched
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends.
+    """Make the kernel kill this process when its parent ends.
 
-    A thread that watches would need the interpreter's lock, which a call into C may hold for long.
-    The signal comes when the thread that forked us ends: parents fork in their main thread.
+    A thread that watches the parent would need the interpreter's lock, which a call into C may hold
+    for long. The kernel sends the signal when the forking thread ends, so parents must fork in their
+    main thread.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -38,20 +39,20 @@ def end_with_parent(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, daemons included."""
+    """Become the parent of all descendants whose parent ends, including daemons."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_group(process: int) -> None:
-    """Kill a process that leads its group, and all of that group."""
+    """Kill a process that leads a process group, and the whole group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
 
 
 def kill_descendants() -> None:
-    """Kill until none is left: a process that is being killed may just have started another.
+    """Kill all descendants, repeatedly, as a process may start another before it is killed.
 
-    For a process that adopts orphans: others might miss some.
+    Only complete in a process that adopts orphans.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     while (pids := _descendants()) and time.monotonic() < deadline:
@@ -72,9 +73,9 @@ def _descendants() -> list[int]:
                 stat = Path(entry.path, "stat").read_text(errors="replace")
                 parent = int(stat.rpartition(")")[2].split()[1])
                 children.setdefault(parent, []).append(int(entry.name))
-    found, stack = [], [os.getpid()]
+    descendants, stack = [], [os.getpid()]
     while stack:
         below = children.get(stack.pop(), [])
-        found += below
+        descendants += below
         stack += below
-    return found
+    return descendants

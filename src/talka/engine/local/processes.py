@@ -1,4 +1,4 @@
-"""The driver's side of worker processes: start, speak, notice death."""
+"""Handles of worker processes in the driver: start them, talk to them, detect their death."""
 
 import contextlib
 import os
@@ -14,17 +14,20 @@ from talka.engine.descriptors import limit_explained
 from talka.engine.local import wire
 from talka.engine.local.lifeline import end_group
 
-_KEEPER_S = 15.0  # that a keeper may take to kill what is below it
-_ENDING_S = 2.0  # that a process may take to end after it closed its channel
-_MAX_FUNCTIONS = 1000  # that a worker remembers before it forgets all and starts again
+_KEEPER_S = 15.0  # seconds for a keeper to kill its processes
+_ENDING_S = 2.0  # seconds for a process to end after it closed its channel
+_MAX_FUNCTIONS = 1000  # functions that a worker caches before it clears the cache
 
 
 class WorkerDied(Exception):
-    """The process ended without an answer."""
+    """A worker process ended without a reply."""
 
 
-class Peer:
-    """A process with a channel to it. It leads a process group, and ends when we do."""
+class WorkerHandle:
+    """A worker process and the channel to it.
+
+    The process leads a process group and ends when the driver ends.
+    """
 
     def __init__(self, channel: socket.socket, pid: int, pidfd: int) -> None:
         self.channel, self.pid, self.pidfd = channel, pid, pidfd
@@ -33,13 +36,18 @@ class Peer:
         self._poll.register(self.pidfd, select.POLLIN)
 
     def send(self, frame: Any, descriptors: list[int] | None = None) -> None:
+        """Send a frame with descriptors; raise `WorkerDied` if the process has ended."""
         try:
             wire.send(self.channel, frame, descriptors)
         except (BrokenPipeError, ConnectionError) as error:
             raise WorkerDied(self._how()) from error
 
     def receive(self, timeout_s: float | None = None) -> tuple[Any, list[int]]:
-        """The next frame. The process is watched too: a child of it may hold the channel open."""
+        """Wait for the next frame and return it with its descriptors.
+
+        The process is watched too, as a child of it may keep the channel open. Raises `WorkerDied`,
+        or TimeoutError.
+        """
         ready = {
             descriptor
             for descriptor, _ in self._poll.poll(None if timeout_s is None else 1000 * timeout_s)
@@ -54,14 +62,14 @@ class Peer:
             raise WorkerDied(self._how()) from error
 
     def end(self) -> None:
-        """Kill it with all that it started, and wait until it is gone."""
+        """Kill the process and all that it started, and wait until it has ended."""
         end_group(self.pid)
         self.exit_code(None)
         end_group(self.pid)
         self._close()
 
     def exit_code(self, timeout_s: float | None) -> int | None:
-        """How it ended; None if it lives for so long, or nobody can say."""
+        """Wait for the process and return its exit code; None after the timeout or if unknown."""
         raise NotImplementedError
 
     def _close(self) -> None:
@@ -71,14 +79,16 @@ class Peer:
             self.pidfd = -1
 
     def _how(self) -> str:
+        """Describe how the process ended."""
         code = self.exit_code(_ENDING_S)
         return "it closed its channel" if code is None else how_it_ended(code)
 
 
-class Child(Peer):
-    """A process that we started: a module's `main` under a keeper, which ends it when we end.
+class Child(WorkerHandle):
+    """A process that runs the `main` of a module under a keeper.
 
-    Our child is the keeper; it kills all processes below it before it ends, as the worker did.
+    The direct child is the keeper. It ends the process when the driver ends, kills all processes
+    that are left, and then ends with the same exit code.
     """
 
     def __init__(
@@ -95,29 +105,29 @@ class Child(Peer):
     def _start(
         self, modules: list[str], output: int | None, environment: dict[str, str] | None
     ) -> None:
-        channel, theirs = socket.socketpair()
-        with theirs, contextlib.ExitStack() as if_it_fails:
-            if_it_fails.enter_context(channel)
+        channel, remote = socket.socketpair()
+        with remote, contextlib.ExitStack() as on_failure:
+            on_failure.enter_context(channel)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", *modules, str(theirs.fileno()), str(os.getpid())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-m", *modules, str(remote.fileno()), str(os.getpid())],
+                pass_fds=[remote.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=environment,
-                start_new_session=True,  # Ctrl+C reaches the driver alone, which then ends us
+                start_new_session=True,  # Ctrl+C only reaches the driver, which then ends the others
             )
             super().__init__(channel, self._process.pid, os.pidfd_open(self._process.pid))
-            if_it_fails.pop_all()
+            on_failure.pop_all()
 
     def exit_code(self, timeout_s: float | None) -> int | None:
         try:
             return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:  # it closed its channel but lives
+        except subprocess.TimeoutExpired:  # it closed its channel but is alive
             return None
 
     def ask_to_end(self) -> None:
-        """Have the keeper kill all processes below it, and end."""
+        """Make the keeper kill all of its processes and end; does not wait."""
         if self._process.poll() is None:
             self._process.terminate()
 
@@ -129,19 +139,19 @@ class Child(Peer):
         self._close()
 
     def wait(self) -> None:
-        """Wait until it has ended by itself."""
+        """Wait until the process has ended without being killed."""
         self._process.wait()
         self._close()
 
 
 class WorkerProcess(Child):
-    """A worker process that runs one task after another and remembers functions."""
+    """A worker process that runs one task after another and caches functions."""
 
     def __init__(self) -> None:
         super().__init__("talka.engine.local.worker_main")
         self._known: set[int] = set()
         self.is_awaited = False
-        """Whether a task was sent and its reply has not arrived, or not in full."""
+        """True if a task was sent and its reply has not been received completely."""
         self.send({"path": sys.path})
 
     def run(
@@ -152,7 +162,7 @@ class WorkerProcess(Child):
         function_id: int,
         function: bytes,
     ) -> tuple[dict[str, Any], list[int]]:
-        """Send a task and wait for its reply; the function travels only the first time."""
+        """Send a task and wait for its reply; the function is sent only the first time."""
         forget = len(self._known) >= _MAX_FUNCTIONS
         if forget:
             self._known.clear()
@@ -168,7 +178,7 @@ class WorkerProcess(Child):
 
 
 def how_it_ended(code: int) -> str:
-    """An exit status in words.
+    """Describe an exit code.
 
     >>> how_it_ended(-9)
     'killed by SIGKILL, perhaps because memory ran out'

@@ -1,7 +1,7 @@
-"""Frames between the driver and its own worker processes, over a Unix socket pair.
+"""Frames between the driver and its worker processes, over a Unix socket pair.
 
-A frame is a length, a msgpack value and, behind it, file descriptors. Its size is bounded before
-memory is taken.
+A frame is a header with sizes, a msgpack value and then file descriptors. Its size is checked before
+memory is allocated.
 """
 
 import array
@@ -16,14 +16,14 @@ import msgpack
 from talka.engine.descriptors import limit_explained
 from talka.errors import InvalidValueError
 
-# A function and its constants may take 256 MB each, values inside a frame 16 MB.
+# A function and its constants may have 256 MB each, values inside a frame 16 MB.
 MAX_FRAME_BYTES = 1024 * 1024 * 1024
 _HEADER = struct.Struct("!QI")  # bytes of the value, number of descriptors
 _DESCRIPTORS_AT_ONCE = 250  # the kernel takes at most 253
 
 
 def send(channel: socket.socket, value: Any, descriptors: list[int] | None = None) -> None:
-    """Send one frame; blocks until the kernel has it all."""
+    """Send one frame; blocks until the kernel has accepted all of it."""
     data = msgpack.packb(value)
     if len(data) > MAX_FRAME_BYTES:
         allowed = f"at most {MAX_FRAME_BYTES}: pass large values as inputs, not inside a function"
@@ -35,10 +35,13 @@ def send(channel: socket.socket, value: Any, descriptors: list[int] | None = Non
 
 
 def receive(channel: socket.socket) -> tuple[Any, list[int]]:
-    """Receive one frame; EOFError when the other side is gone."""
+    """Receive one frame; EOFError if the other side has closed the channel.
+
+    Raises DescriptorLimitError if this process cannot open all descriptors of the frame.
+    """
     num_bytes, num_descriptors = _HEADER.unpack(_receive_exactly(channel, _HEADER.size))
     if num_bytes > MAX_FRAME_BYTES:
-        raise EOFError(f"a frame of {num_bytes} bytes is no frame of ours")
+        raise EOFError(f"a frame of {num_bytes} bytes was announced; {MAX_FRAME_BYTES} are allowed")
     value = msgpack.unpackb(_receive_exactly(channel, num_bytes), strict_map_key=False)
     descriptors: list[int] = []
     for _ in range(0, num_descriptors, _DESCRIPTORS_AT_ONCE):
@@ -57,7 +60,7 @@ def _receive_exactly(channel: socket.socket, num_bytes: int) -> bytearray:
     while view:
         count = channel.recv_into(view)
         if count == 0:
-            raise EOFError("the other side is gone")
+            raise EOFError("the other side has closed the channel")
         view = view[count:]
     return data
 
@@ -65,10 +68,10 @@ def _receive_exactly(channel: socket.socket, num_bytes: int) -> bytearray:
 def _receive_descriptors(channel: socket.socket) -> list[int]:
     descriptors = array.array("i")
     space = socket.CMSG_SPACE(_DESCRIPTORS_AT_ONCE * descriptors.itemsize)
-    # MSG_CMSG_CLOEXEC: what the worker starts must not inherit them
+    # MSG_CMSG_CLOEXEC: processes that the worker starts must not inherit them
     data, ancillary, _, _ = channel.recvmsg(1, space, socket.MSG_CMSG_CLOEXEC)
     if not data:
-        raise EOFError("the other side is gone")
+        raise EOFError("the other side has closed the channel")
     for _, _, raw in ancillary:
         descriptors.frombytes(raw[: len(raw) - len(raw) % descriptors.itemsize])
     return list(descriptors)

@@ -1,1 +1,1 @@
-"""Ray as an engine: tasks, gangs, and a cluster of its own on this machine."""
+"""The engine for Ray: tasks, gangs, and a cluster that is started on this machine."""

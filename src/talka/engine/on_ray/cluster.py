@@ -1,4 +1,4 @@
-"""Connect to a Ray cluster, or start one on this machine; say clearly what is wrong if neither works."""
+"""Connections to a Ray cluster, or to one that is started on this machine."""
 
 import contextlib
 import logging
@@ -14,11 +14,11 @@ from talka.engine.local.processes import Child, WorkerDied
 from talka.errors import ClusterError
 from talka.machine import num_cores
 
-# Ray listens beyond loopback whatever address it is given, so a Ray of our own needs a key. Ray
-# looks for it once, when it is imported. A cluster without keys does not mind being sent one.
+# Ray listens beyond loopback with any address, so a cluster that is started here needs a key. Ray
+# reads it once, at import. A cluster without keys ignores it.
 if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-# Every failure reaches us through its receipt; Ray would print it once more.
+# The driver gets every failure in a receipt; Ray would print it once more.
 os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
 
 import ray
@@ -28,33 +28,37 @@ _CONNECT_TIMEOUT_S = 5
 
 
 class Cluster:
-    """A connection to Ray, and the cluster itself if it is ours."""
+    """A connection to Ray, and the cluster itself if it was started here."""
 
-    def __init__(self, local: Child | None, *, is_connection_ours: bool) -> None:
+    def __init__(self, local: Child | None, *, is_own_connection: bool) -> None:
         self._local = local
-        self._is_connection_ours = is_connection_ours
+        self._is_own_connection = is_own_connection
 
     def close(self) -> None:
-        if self._is_connection_ours:
+        """Disconnect, unless the process was connected before, and end a cluster started here."""
+        if self._is_own_connection:
             ray.shutdown()
         if self._local is not None:
             _end(self._local)
 
 
 def connect(address: str | None) -> Cluster:
-    """Use the cluster at `address`; None starts one on this machine."""
+    """Connect to the cluster at `address`; None starts one on this machine.
+
+    Raises ClusterError if neither is possible.
+    """
     if ray.is_initialized():
         return _use_existing(address)
     if address is not None:
         _init(address.removeprefix("ray://"))
-        return Cluster(None, is_connection_ours=True)
+        return Cluster(None, is_own_connection=True)
     child, started_at = _start_local()
     try:
         _init(started_at)
-    except BaseException:  # whatever it was, Ctrl+C too, the processes must go
+    except BaseException:  # also after Ctrl+C the processes must end
         _end(child)
         raise
-    return Cluster(child, is_connection_ours=True)
+    return Cluster(child, is_own_connection=True)
 
 
 def _use_existing(address: str | None) -> Cluster:
@@ -62,7 +66,7 @@ def _use_existing(address: str | None) -> Cluster:
     if address is not None and address.removeprefix("ray://") != current:
         problem = f"this process is connected to Ray at {current} already"
         raise ClusterError(address, problem, "Use that address, or call ray.shutdown() first.")
-    return Cluster(None, is_connection_ours=False)
+    return Cluster(None, is_own_connection=False)
 
 
 def _init(address: str) -> None:
@@ -71,9 +75,9 @@ def _init(address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except RuntimeError as error:
-        ray.shutdown()  # half a connection is left
+        ray.shutdown()  # the connection is incomplete
         if "ersion mismatch" not in str(error):
-            raise ClusterError(address, str(error), "See whether `ray status` works.") from error
+            raise ClusterError(address, str(error), "Check that `ray status` works.") from error
         versions = " ".join(str(error).split())
         advice = "Install the same versions of Ray and Python on all machines."
         raise ClusterError(address, versions.rstrip("."), advice) from error
@@ -83,48 +87,51 @@ def _init(address: str) -> None:
         raise ClusterError(address, problem, advice) from error
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)  # Ray puts its own in place
+            signal.signal(signal.SIGTERM, before)  # Ray installs another handler
     _keep_raylets_off_standard_output()
 
 
 def _check_reachable(address: str) -> None:
-    """Ray tries for a minute before it says that nobody is there; a socket knows at once."""
+    """Raise ClusterError if no server listens at `address`. Ray itself would retry for a minute."""
     host, _, port = address.rpartition(":")
     advice = "Start a cluster with `ray start --head` and give HOST:PORT as it prints them."
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ClusterError(address, "this is no HOST:PORT", advice)
+        raise ClusterError(address, "this is not HOST:PORT", advice)
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise ClusterError(
-            address, f"nobody answers ({error.strerror or error})", advice
+            address, f"no server responds ({error.strerror or error})", advice
         ) from error
 
 
 def _start_local() -> tuple[Child, str]:
-    child = Child("talka.engine.on_ray.local_cluster", under=())  # it keeps Ray's processes itself
+    child = Child("talka.engine.on_ray.local_cluster", under=())  # it needs no keeper
     try:
         child.send({"num_cpus": num_cores()})
         answer, _ = child.receive()
     except WorkerDied as death:
-        raise ClusterError("this machine", f"it did not start ({death})", "See above.") from death
+        raise ClusterError(
+            "this machine", f"it did not start ({death})", "Read its output above."
+        ) from death
     except BaseException:  # Ctrl+C while it starts
         _end(child)
         raise
     if "problem" in answer:
         _end(child)
-        raise ClusterError("this machine", f"it did not start: {answer['problem']}", "")
+        problem = f"it did not start: {answer['problem']}"
+        raise ClusterError("this machine", problem, "Check that `ray start --head` works.")
     return child, answer["address"]
 
 
 def _end(child: Child) -> None:
-    """Let it clean up: it kills what Ray started when its channel closes."""
+    """Close the channel: the process then kills all that Ray started, and ends."""
     child.channel.shutdown(socket.SHUT_RDWR)
     child.wait()
 
 
 def _keep_raylets_off_standard_output() -> None:
-    """Ray prints what raylets complain of to standard output, where results belong."""
+    """Log messages of raylets, which Ray would print to standard output, where results belong."""
     from ray._private import worker
 
     def to_log(data: dict[str, Any], ignore_prefix: bool) -> None:  # noqa: FBT001  # Ray's signature

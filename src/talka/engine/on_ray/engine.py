@@ -1,8 +1,8 @@
-"""The engine for many machines. Ray places, moves and spills; the driver owns the lineage.
+"""The engine for many machines: Ray places tasks, moves and spills data; the driver owns the lineage.
 
-Ray's own retries are off: a lost object is an event for `lineage.py`, the same as everywhere.
-Every task returns its outputs in storage form and, behind them, a small receipt that the driver
-waits for: what it took, where it ran, what went wrong. So no output passes through the driver.
+Ray's retries are off: a lost object is an event for `lineage.py`, as in every engine. Each task
+returns its outputs in storage form, followed by a small receipt with its time, its machine and its
+problem. The driver only waits for the receipt, so no output passes through it.
 """
 
 import functools
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from talka.engine.on_ray import cluster as ray_cluster  # isort: skip  # before ray: it says where the key is
+from talka.engine.on_ray import cluster as ray_cluster  # isort: skip  # before ray: it sets the key
 
 import ray
 from ray.exceptions import (
@@ -26,15 +26,16 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from talka.engine.calls import Caught, Problem
+from talka.engine.calls import TaskProblem
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.gangs.gang import check_size
 from talka.engine.lineage import OutputId
-from talka.engine.meter import Meter
+from talka.engine.meter import TaskMeter
 from talka.engine.on_ray.task import Receipt, run_task, value_of
 from talka.engine.shipping import ship
 from talka.errors import TaskDiedError
 from talka.events import Stream, WorkerLost
+from talka.guard import Caught
 
 _DEATHS = (
     WorkerCrashedError,
@@ -43,23 +44,24 @@ _DEATHS = (
     LocalRayletDiedError,
     TaskCancelledError,
 )
-_INLINE_FUNCTION_BYTES = 64 * 1024  # larger ones are put into Ray's store once
-_INLINE_OUTPUT_BYTES = (
-    100 * 1024
-)  # Ray sends smaller ones to the driver, where no machine loses them
+_INLINE_FUNCTION_BYTES = 64 * 1024  # larger ones are put into the store of Ray once
+# Ray sends smaller outputs to the driver, so they are not lost with a machine.
+_INLINE_OUTPUT_BYTES = 100 * 1024
 
 
 class OnRay(Driver):
-    """Run tasks and gangs on a Ray cluster.
+    """Runs tasks and gangs on a Ray cluster.
 
     Parameters
     ----------
     address
-        `HOST:PORT` of the cluster's head (as `ray start` prints it; `ray://HOST:PORT` says the
-        same), from a machine of that cluster. Unless given, a Ray of our own is started on this
-        machine; it ends with the engine.
+        `HOST:PORT` or `ray://HOST:PORT` of the head of a cluster, as `ray start` prints it. The
+        driver must run on a machine of that cluster. By default a cluster is started on this
+        machine, which ends with the engine.
     events
-        Where to say what happens.
+        Stream for events about tasks and lost workers.
+
+    Raises ClusterError if the cluster cannot be reached or started.
     """
 
     def __init__(self, address: str | None = None, *, events: Stream | None = None) -> None:
@@ -69,12 +71,12 @@ class OnRay(Driver):
         self._remote = ray.remote(run_task)
         self._objects: dict[OutputId, Any] = {}
         self._places: dict[OutputId, str] = {}
-        self._lying: dict[str, set[OutputId]] = {}
-        """By machine: outputs that go with it."""
+        self._lost_with: dict[str, set[OutputId]] = {}
+        """Machine -> outputs that are lost if it dies."""
         self._functions: dict[bytes, Any] = {}
-        self._num_dealt = itertools.count()
-        self._meters: dict[str, Meter] = {}
-        # Ray calls back in a thread of its own that must not wait: it only puts into this queue.
+        self._num_placed = itertools.count()
+        self._meters: dict[str, TaskMeter] = {}
+        # Callbacks of Ray run in one of its threads and must not block: they only use this queue.
         self._reports: SimpleQueue[tuple[Task, Callable[[], None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._listen, name="talka-ray", daemon=True)
         self._thread.start()
@@ -99,7 +101,7 @@ class OnRay(Driver):
         self._functions.clear()
         self._cluster.close()
 
-    # What the driver asks for.
+    # Methods that the driver calls.
 
     def _prepare(self, task: Task) -> None:
         constants = task.constants
@@ -110,33 +112,33 @@ class OnRay(Driver):
             function = self._functions[function]
         shipped = ship(task.function, constants) if constants else None
         is_data = shipped is not None and len(shipped) > _INLINE_OUTPUT_BYTES and not task.inputs
-        task.shipped = (function, shipped, self._deal() if is_data else None)
+        task.shipped = (function, shipped, self._next_machine() if is_data else None)
 
-    def _deal(self) -> str | None:
-        """The machine whose turn it is to be brought data: tasks will run where that lies.
+    def _next_machine(self) -> str | None:
+        """Return the machine for the next large constant, in turn; later tasks run near their data.
 
-        Ray's own strategy to spread tasks often puts two in a row on one machine.
+        Ray's strategy to spread tasks often puts two in a row on one machine.
         """
         machines = sorted(
             machine["NodeID"]
             for machine in ray.nodes()
             if machine["Alive"] and machine["Resources"].get("CPU")
         )
-        return machines[next(self._num_dealt) % len(machines)] if machines else None
+        return machines[next(self._num_placed) % len(machines)] if machines else None
 
     def _launch(self, task: Task) -> None:
         inputs = task.inputs
         lost = [output for output in inputs if output not in self._objects]
-        if lost:  # dropped after the lineage said run
+        if lost:  # dropped after the lineage started the task
             self._reports.put((task, functools.partial(self._inputs_lost, task, lost)))
             return
-        function, constants, dealt_to = task.shipped
+        function, constants, machine = task.shipped
         options: dict[str, Any] = {}
         if task.near in self._places:
             near = NodeAffinitySchedulingStrategy(self._places[task.near], soft=True)
             options["scheduling_strategy"] = near
-        elif dealt_to is not None:
-            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(dealt_to, soft=True)
+        elif machine is not None:
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(machine, soft=True)
         *outputs, receipt = self._remote.options(
             name=task.name, num_returns=len(task.outputs) + 1, max_retries=0, **options
         ).remote(function, constants, len(task.outputs), *(self._objects[i] for i in inputs))
@@ -148,7 +150,7 @@ class OnRay(Driver):
 
     def _discard(self, output: OutputId) -> None:
         self._objects.pop(output, None)  # Ray frees an object when its last reference is gone
-        self._lying.get(self._places.pop(output, ""), set()).discard(output)
+        self._lost_with.get(self._places.pop(output, ""), set()).discard(output)
 
     def _read(self, output: OutputId) -> Any:
         try:
@@ -158,7 +160,7 @@ class OnRay(Driver):
         except ObjectLostError as error:
             raise Lost(self._forget_lost(error)) from None
 
-    # The thread that hears from Ray.
+    # Methods that run in the thread for reports from Ray.
 
     def _listen(self) -> None:
         while (report := self._reports.get()) is not None:
@@ -174,24 +176,26 @@ class OnRay(Driver):
             self._failed_on_ray(task, caught.error)
             return
         if receipt.problem is not None:
-            self._raised(task, Problem(*receipt.problem).as_error(task.label))
+            self._raised(task, TaskProblem(*receipt.problem).as_error(task.label))
         else:
             with self._lock:
-                for output, *made in zip(task.outputs, outputs, receipt.sizes_bytes, strict=True):
-                    self._keep(output, receipt.machine, *made)
+                for output, stored, size_bytes in zip(
+                    task.outputs, outputs, receipt.sizes_bytes, strict=True
+                ):
+                    self._keep(output, receipt.machine, stored, size_bytes)
             self._finished(task)
-        meter = self._meters.setdefault(receipt.worker, Meter(receipt.worker, self.events))
+        meter = self._meters.setdefault(receipt.worker, TaskMeter(receipt.worker, self.events))
         meter.add(task.name, receipt.start_s, receipt.end_s, sum(receipt.sizes_bytes))
 
     def _keep(self, output: OutputId, machine: str, stored: Any, size_bytes: int) -> None:
-        """Note where an output is, instead of what was known of it before.
+        """Record where an output is stored.
 
-        That may have gone with a machine, and nobody has noticed yet.
+        Replaces an earlier record, which may be of a machine that has died without notice.
         """
         self._discard(output)
         self._objects[output], self._places[output] = stored, machine
         if size_bytes > _INLINE_OUTPUT_BYTES:
-            self._lying.setdefault(machine, set()).add(output)
+            self._lost_with.setdefault(machine, set()).add(output)
 
     def _failed_on_ray(self, task: Task, error: BaseException) -> None:
         if _is_loss(error):
@@ -204,20 +208,20 @@ class OnRay(Driver):
             self._gave_up(task, error)
 
     def _forget_lost(self, error: BaseException) -> list[OutputId]:
-        """Drop the output that Ray misses, and all that lay on machines that are gone.
+        """Discard the output that Ray cannot find, and all outputs on machines that have died.
 
-        At once, because the lineage then plans once: found one by one, each loss would cost
-        another run of what stands before it. Ray may have copies elsewhere, but cannot tell which.
+        All at once, so that the lineage plans once: found one by one, each loss would cost another
+        run of the tasks before it. Ray may have copies elsewhere, but does not report them.
         """
-        missed = _cause(error).object_ref_hex
+        missing = _cause(error).object_ref_hex
         alive = {machine["NodeID"] for machine in ray.nodes() if machine["Alive"]}
         with self._lock:
-            gone = [output for output, known in self._objects.items() if known.hex() == missed]
-            for machine in self._lying.keys() - alive:
-                gone += self._lying.pop(machine)
-            for output in gone:
+            lost = [output for output, known in self._objects.items() if known.hex() == missing]
+            for machine in self._lost_with.keys() - alive:
+                lost += self._lost_with.pop(machine)
+            for output in lost:
                 self._discard(output)
-        return gone
+        return lost
 
 
 def _cause(error: BaseException) -> Any:
@@ -225,7 +229,7 @@ def _cause(error: BaseException) -> Any:
 
 
 def _is_loss(error: BaseException) -> bool:
-    """Whether Ray could not bring an input."""
+    """Return whether Ray could not provide an input."""
     return isinstance(_cause(error), ObjectLostError)
 
 

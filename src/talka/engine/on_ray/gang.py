@@ -18,20 +18,21 @@ from ray.util.scheduling_strategies import (
 )
 
 from talka.engine import storage
-from talka.engine.calls import Caught, Problem, apply, explain
+from talka.engine.calls import TaskProblem, apply, explain
 from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, Sign, culprit
 from talka.engine.gangs.worker import GangWorker
 from talka.engine.on_ray.task import stored_form, value_of
 from talka.engine.shipping import ship, unship
 from talka.errors import ClusterError, GangError
 from talka.events import Stream
+from talka.guard import Caught
 
 _PLACE_TIMEOUT_S = 60
 _SIOCGIFADDR = 0x8915
 
 
 class _Place(NamedTuple):
-    """Where a rank lives."""
+    """Machine and log file of a rank."""
 
     machine: str
     address: str
@@ -39,24 +40,26 @@ class _Place(NamedTuple):
 
 
 class _Rank:
-    """Lives in a process of its own on some machine of the cluster."""
+    """One rank of a gang: a Ray actor, in a separate process on some machine of the cluster."""
 
     def __init__(self, rank: int, size: int) -> None:
-        os.dup2(1, 2)  # one log: Ray keeps errors in a second file
+        os.dup2(1, 2)  # one log, as Ray keeps standard error in a second file
         self._rank, self._size = rank, size
         self._store: Any = None
 
     def where(self) -> _Place:
+        """Return the machine and the log file of this rank."""
         context = ray.get_runtime_context()
         log_path = os.readlink("/proc/self/fd/1")
         return _Place(context.get_node_id(), ray.util.get_node_ip_address(), log_path)
 
     def open_store(self) -> int:
+        """Open the store of the gang on this machine and return its port."""
         self._store = open_store(ray.util.get_node_ip_address(), self._size)
         return int(self._store.port)
 
     def run(self, shipped: bytes, host: str, port: int, run_dir: str | None) -> Any:
-        """The result in storage form, or a `Problem`."""
+        """Join the gang and call `main`; return its result in storage form, or a `TaskProblem`."""
         function: Any = None
         with Caught() as caught:
             import torch.distributed as dist
@@ -70,7 +73,7 @@ class _Rank:
             worker = GangWorker(
                 self._rank, self._size, events, Path(os.readlink("/proc/self/fd/1"))
             )
-            return stored_form(storage.settle(apply(function, (worker, *args))))
+            return stored_form(storage.to_storable(apply(function, (worker, *args))))
         assert caught.error is not None
         return explain(caught.error, function, ())
 
@@ -83,6 +86,7 @@ def ray_gang(
     timeout_s: float | None,
     run_dir: Path | None,
 ) -> list[Any]:
+    """Run a gang on the machines of the cluster and return the results in order of rank."""
     shipped = ship(main, (main, tuple(args)))
     place = _place(size)
     ranks: list[Any] = []
@@ -104,15 +108,15 @@ def ray_gang(
 
 
 def _place(size: int) -> Any:
-    """Reserve a core for every rank, over as many machines as there are."""
+    """Reserve a core for each rank, spread over all machines."""
     num_cores = int(ray.cluster_resources().get("CPU", 0))
     if num_cores < size:
-        problem = f"a gang of {size} ranks needs {size} cores, and it has {num_cores}"
-        raise ClusterError("this cluster", problem, "Ask for fewer ranks or add machines.")
+        problem = f"a gang of {size} ranks needs {size} cores, but the cluster has {num_cores}"
+        raise ClusterError("this cluster", problem, "Use fewer ranks or add machines.")
     place = placement_group([{"CPU": 1}] * size, strategy="SPREAD")
     if not place.wait(_PLACE_TIMEOUT_S):
         remove_placement_group(place)
-        problem = f"no {size} cores became free within {_PLACE_TIMEOUT_S} s"
+        problem = f"fewer than {size} cores became free within {_PLACE_TIMEOUT_S} s"
         raise ClusterError("this cluster", problem, "Wait for other jobs to end.")
     return place
 
@@ -151,7 +155,7 @@ def _outcome(rank: int, ref: Any, results: dict[int, Any]) -> Sign | None:
     except RayError as error:
         why = str(error).strip().partition("\n")[0].rstrip(".")
         return Sign(rank, time.monotonic(), died=True, how=f"died ({why})")
-    if isinstance(outcome, Problem):
+    if isinstance(outcome, TaskProblem):
         how = f"raised {outcome.cause}\n  at {outcome.line}"
         return Sign(rank, time.monotonic(), died=False, how=how)
     results[rank] = value_of(outcome)
@@ -159,13 +163,13 @@ def _outcome(rank: int, ref: Any, results: dict[int, Any]) -> Sign | None:
 
 
 def _tail(place: _Place) -> str:
-    """The end of a rank's log, read on its machine, which may be gone."""
+    """Return the end of the log of a rank, read on its machine if that still responds."""
     nearby = NodeAffinitySchedulingStrategy(place.machine, soft=False)
     reader = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=nearby)(_read_tail)
     try:
         return str(ray.get(reader.remote(place.log_path), timeout=5))
     except (RayError, GetTimeoutError):
-        return f"(the machine with {place.log_path} does not answer)"
+        return f"(the machine with {place.log_path} does not respond)"
 
 
 def _read_tail(path: str) -> str:
@@ -177,7 +181,10 @@ def _read_tail(path: str) -> str:
 
 
 def open_store(address: str, size: int) -> Any:
-    """The store where ranks meet, on this address alone: left to itself it listens everywhere."""
+    """Open the store through which ranks find each other, on this address only.
+
+    By default it would listen on all addresses.
+    """
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
 
     listener = socket.create_server((address, 0))
@@ -193,13 +200,14 @@ def open_store(address: str, size: int) -> Any:
 
 
 def join_store(address: str, port: int, size: int) -> Any:
+    """Connect to a store that another rank opened."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
 
     return TCPStore(address, port, size, is_master=False)
 
 
 def interface_of(address: str) -> str:
-    """Name of the network interface with this address: gloo must not guess it from the host name.
+    """Return the network interface with this address, so that gloo need not guess it.
 
     >>> interface_of("127.0.0.1")
     'lo'
@@ -215,4 +223,5 @@ def interface_of(address: str) -> str:
                 continue  # an interface without an address
             if socket.inet_ntoa(answer[20:24]) == address:
                 return name
-    raise ClusterError(address, "no network interface of this machine has this address", "")
+    problem = "no network interface of this machine has this address"
+    raise ClusterError(address, problem, "Start Ray with an address of this machine.")

@@ -1,8 +1,9 @@
-"""A Ray of our own on this machine, that ends when the driver ends, however it ends.
+"""A Ray cluster on this machine that ends when the driver ends, for any reason.
 
-`python -m talka.engine.on_ray.local_cluster CHANNEL DRIVER`: starts a head on a loopback address, tells the
-driver where, waits for the driver to go, then kills every process that Ray started and removes its
-folder. Ray's daemons leave their parent, so this process adopts orphans (a "subreaper").
+`python -m talka.engine.on_ray.local_cluster CHANNEL DRIVER` starts a Ray head on a loopback address,
+sends its address to the driver and waits until the driver ends. Then it kills all processes that Ray
+started and removes their folder. Daemons of Ray detach from their parent, so this process adopts
+orphans (it is a "subreaper").
 """
 
 import os
@@ -19,12 +20,13 @@ from pathlib import Path
 from talka.engine.local import wire
 from talka.engine.local.lifeline import adopt_orphans, kill_descendants
 
-# Ray takes 127.0.0.1 for "find out my outer address"; the rest of 127/8 it leaves alone.
+# Ray replaces 127.0.0.1 by the outer address of the machine, but accepts the rest of 127/8.
 HOST = "127.0.0.2"
 _START_TIMEOUT_S = 120
 
 
 def main() -> None:
+    """Start a cluster, wait for the end of the driver, and clean up."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     driver = os.pidfd_open(int(sys.argv[2]))
     adopt_orphans()
@@ -37,16 +39,16 @@ def main() -> None:
             wire.send(channel, answer)
             _wait([channel.fileno(), driver], None)
     except (EOFError, ConnectionError):
-        pass  # the driver is gone already
+        pass  # the driver has ended already
     finally:
         kill_descendants()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start(folder: str, num_cpus: int, ends: list[int]) -> dict[str, str] | None:
-    """Start a head; None when the driver went away meanwhile."""
+    """Start a Ray head; return its address or the problem, or None if the driver ended meanwhile."""
     log = Path(folder) / "start.log"
-    inner = Path(folder) / "ray"  # Ray opens its folder to everyone; ours around it stays private
+    inner = Path(folder) / "ray"  # all users can read Ray's folder; the one around it is private
     options = ["--head", "--port=0", f"--node-ip-address={HOST}", f"--num-cpus={num_cpus}"]
     options += [f"--temp-dir={inner}", "--include-dashboard=false", "--disable-usage-stats"]
     with log.open("wb") as output:
@@ -64,7 +66,7 @@ def _start(folder: str, num_cpus: int, ends: list[int]) -> dict[str, str] | None
     text = log.read_text(errors="replace")
     address = re.search(r"ray start --address='([^']+)'", text)
     if not ready or process.wait() != 0 or address is None:
-        return {"problem": text[-2000:].strip() or "it did not start in time"}
+        return {"problem": text[-2000:].strip() or f"it did not start within {_START_TIMEOUT_S} s"}
     return {"address": address[1]}
 
 

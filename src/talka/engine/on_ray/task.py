@@ -1,4 +1,4 @@
-"""What runs inside a Ray worker: one task, outputs in storage form, a receipt behind them."""
+"""A task inside a Ray worker: returns its outputs in storage form, followed by a receipt."""
 
 import os
 import socket
@@ -8,37 +8,43 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from talka.engine import storage
-from talka.engine.calls import Caught, Problem, call, explain
+from talka.engine.calls import TaskProblem, call, explain
 from talka.engine.shipping import unship
-from talka.engine.storage import Packed
+from talka.engine.storage import PackedValue
+from talka.guard import Caught
 
 
 class Receipt(NamedTuple):
-    """What the driver hears of a task that ran."""
+    """Report to the driver about a task that ran."""
 
     machine: str
+    """Id of the machine in Ray."""
     worker: str
+    """Host name and process id of the worker."""
     start_s: float
+    """Seconds since 1970 at which the task started."""
     end_s: float
+    """Seconds since 1970 at which the task ended."""
     sizes_bytes: tuple[int, ...]
-    """Of each output."""
+    """Size of each output in bytes."""
     problem: tuple[Any, ...] | None
+    """Fields of a `TaskProblem`; None if the task succeeded."""
 
 
 def run_task(shipped: bytes, constants: bytes | None, num_outputs: int, *inputs: Any) -> list[Any]:
-    """Outputs, then the receipt. A problem of the user's travels in the receipt."""
+    """Run a task and return its outputs and the receipt, which contains the problem if it failed."""
     start_s = time.time()
     function: Any = None
     arguments: list[Any] = []
     stored: list[Any] = [None] * num_outputs
-    problem: Problem | None = None
+    problem: TaskProblem | None = None
     with Caught() as caught:
         arguments = [value_of(value) for value in inputs]
         function = unship(shipped)
         for position, constant in unship(constants) if constants else ():
             arguments.insert(position, constant)
         outcome = call(function, arguments, num_outputs)
-        if isinstance(outcome, Problem):
+        if isinstance(outcome, TaskProblem):
             problem = outcome
         else:
             stored = [stored_form(value) for value in outcome]
@@ -49,19 +55,20 @@ def run_task(shipped: bytes, constants: bytes | None, num_outputs: int, *inputs:
 
 
 def stored_form(value: Any) -> Any:
-    """Plain values as bytes, Arrow and numpy as an IPC file in an array, which Ray maps uncopied."""
-    if isinstance(value, Packed):
+    """Return a storable value as bytes, or as an array with an Arrow IPC file, which Ray maps."""
+    if isinstance(value, PackedValue):
         return value.data
     return np.frombuffer(storage.to_buffer(value), np.uint8)
 
 
 def value_of(stored: Any) -> Any:
+    """Decode what `stored_form` returned."""
     if isinstance(stored, bytes):
-        return storage.unpack(Packed(stored))
+        return storage.unpack(PackedValue(stored))
     return storage.from_buffer(stored)
 
 
-def _receipt(start_s: float, sizes_bytes: tuple[int, ...], problem: Problem | None) -> Receipt:
+def _receipt(start_s: float, sizes_bytes: tuple[int, ...], problem: TaskProblem | None) -> Receipt:
     import ray
 
     return Receipt(

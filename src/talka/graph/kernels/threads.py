@@ -6,12 +6,12 @@ over_ranges(kernel, cuts, csr.offsets, csr.columns, ...)    # kernel(start, stop
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from talka.threads import shared_pool
 
 
 def balanced_cuts(offsets: NDArray[Any], num_ranges: int) -> NDArray[np.int64]:
@@ -42,12 +42,7 @@ def over_ranges(kernel: Callable[..., Any], cuts: NDArray[np.int64], *arguments:
     ranges = [(int(start), int(stop)) for start, stop in itertools.pairwise(cuts)]
     if len(ranges) == 1:
         return [kernel(*ranges[0], *arguments)]
-    pool = _pool(len(ranges))
+    pool = shared_pool(len(ranges))
     calls = [pool.submit(kernel, *bounds, *arguments) for bounds in ranges[1:]]
     first = kernel(*ranges[0], *arguments)
     return [first, *(call.result() for call in calls)]
-
-
-@cache
-def _pool(num_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(num_threads, thread_name_prefix="talka-kernel")

@@ -20,6 +20,7 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
+from talka.compiled import compiled_with
 from talka.errors import ProgramError
 from talka.files import write_whole
 from talka.graph.programs import kernel_cache
@@ -87,7 +88,7 @@ def _as_program_error(program: EdgeProgram, error: NumbaError) -> ProgramError:
     for function in program.functions:
         original = _original(program, function.name)
         try:
-            numba.njit(original).compile(tuple(_types(program, function)))
+            compiled_with(original, cache=False).compile(tuple(_types(program, function)))
         except NumbaError as cause:
             return ProgramError(function.name, _where(cause, function), _reason(cause))
     return ProgramError("functions together", "", _reason(error))

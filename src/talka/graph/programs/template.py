@@ -38,9 +38,11 @@ _HEAD = Template('''\
 
 import math
 
-import numba
 import numpy as np
 from numba import types
+
+from talka.compiled import compiled_for as compiled
+from talka.compiled import compiled_with
 
 NOTHING = np.$M($nothing)
 
@@ -58,11 +60,8 @@ I64, U32, U8, F64 = types.int64, types.uint32, types.uint8, types.float64
 ENV = ($env_types)
 
 
-def compiled(*signature):
-    return numba.njit(signature, nogil=True, cache=True, error_model="numpy")
-
-
-inlined = numba.njit(nogil=True, error_model="numpy")
+def inlined(function):
+    return compiled_with(function, cache=False)
 
 ''')
 

@@ -26,7 +26,7 @@ from talka.graph.reading.metis import refuse_metis
 from talka.graph.reading.sniffing import LineForm, data_lines, sniff_edges, sniff_lines
 from talka.inputs import name_of
 from talka.machine import num_cores
-from talka.threads import Crew
+from talka.threads import ThreadPool
 from talka.units import format_bytes
 
 _COMPRESSION_RATIO = 4  # edge lists shrink to a quarter or less
@@ -190,8 +190,8 @@ def _beginning(path: Path, texts: Iterator[bytes]) -> bytes:
 
 
 def _parsed(texts: Iterator[bytes], parse: Parse, form: LineForm) -> Iterator[ParsedBlock]:
-    with Crew(num_cores()) as crew:
-        yield from crew.map(lambda text: parse(FieldRows(text), form), texts)
+    with ThreadPool(num_cores()) as pool:
+        yield from pool.map(lambda text: parse(FieldRows(text), form), texts)
 
 
 def _check_size(path: Path, size: int, first: bytes, block: ParsedBlock) -> None:

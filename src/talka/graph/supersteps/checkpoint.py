@@ -149,8 +149,8 @@ def _write(path: Path, identity: str, saved: SavedSuperstep) -> None:
 
 def _entry(value: Any, blobs: list[Any]) -> tuple[bool, int, int]:
     """Append an encoded value to `blobs`; return whether it is plain, its size and checksum."""
-    stored = storage.settle(value)
-    is_plain = isinstance(stored, storage.Packed)
+    stored = storage.to_storable(value)
+    is_plain = isinstance(stored, storage.PackedValue)
     blob = stored.data if is_plain else storage.to_buffer(stored)
     blobs.append(blob)
     return is_plain, len(blob), zlib.crc32(blob)
