@@ -12,12 +12,14 @@ from talka.lab.base import (
     Kill,
     LabConfig,
     LabResult,
+    LabRunOptions,
     Pause,
     RankResult,
-    RunOptions,
     Trouble,
 )
 from talka.lab.lab import Lab, run_lab
+
+RunOptions = LabRunOptions  # its former name
 
 __all__ = [
     "HostResult",
@@ -25,6 +27,7 @@ __all__ = [
     "Lab",
     "LabConfig",
     "LabResult",
+    "LabRunOptions",
     "Pause",
     "RankResult",
     "RunOptions",

@@ -89,7 +89,7 @@ Trouble = Kill | Pause
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunOptions:
+class LabRunOptions:
     """How one command is run."""
 
     troubles: Sequence[Trouble] = ()

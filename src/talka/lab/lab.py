@@ -14,8 +14,8 @@ from talka.lab.base import (
     HostResult,
     LabConfig,
     LabResult,
+    LabRunOptions,
     RankResult,
-    RunOptions,
     address_of,
     check_rate,
 )
@@ -76,13 +76,13 @@ class Lab:
         return [Traffic(*pair) for pair in self._ask({"do": "count"})["traffic"]]
 
     def run(
-        self, command: Sequence[str], options: RunOptions | None = None, *, check: bool = True
+        self, command: Sequence[str], options: LabRunOptions | None = None, *, check: bool = True
     ) -> LabResult:
         """Run a command once per rank and wait for all; raise if a rank failed and `check` is set.
 
         Any other error, Ctrl+C among them, closes the lab.
         """
-        options = RunOptions() if options is None else options
+        options = LabRunOptions() if options is None else options
         watch, frames = self._planned(command, options)
         self._num_runs += 1
         logs = Logs(options.logs, self.config.num_ranks, show=options.show)
@@ -106,12 +106,12 @@ class Lab:
             result.check()
         return result
 
-    def check(self, command: Sequence[str], options: RunOptions | None = None) -> None:
+    def check(self, command: Sequence[str], options: LabRunOptions | None = None) -> None:
         """Raise what is wrong with a command or its options; the lab need not be built yet."""
-        self._planned(command, RunOptions() if options is None else options)
+        self._planned(command, LabRunOptions() if options is None else options)
 
     def _planned(
-        self, command: Sequence[str], options: RunOptions
+        self, command: Sequence[str], options: LabRunOptions
     ) -> tuple[Watch, list[dict[str, Any]]]:
         watch = Watch(self.config.num_ranks, options.troubles, timeout_s=options.timeout_s)
         given = {**os.environ, **options.environment}
@@ -181,7 +181,7 @@ class Lab:
             for rank in range(self.config.num_ranks)
         )
 
-    def _failure(self, blame: Blame | None, logs: Logs, options: RunOptions) -> GangError | None:
+    def _failure(self, blame: Blame | None, logs: Logs, options: LabRunOptions) -> GangError | None:
         if blame is None:
             return None
         if blame.exit_code is None:
@@ -233,7 +233,7 @@ class Lab:
 def run_lab(
     config: LabConfig,
     command: Sequence[str],
-    options: RunOptions | None = None,
+    options: LabRunOptions | None = None,
     *,
     check: bool = True,
 ) -> LabResult:

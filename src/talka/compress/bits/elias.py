@@ -74,19 +74,19 @@ def sizes_of(measured: Any, zero: Any) -> Any:
     return count, 2 * digits + count * (1 if zero == 1 else 2)
 
 
-class Packed(NamedTuple):
-    """Levels side by side, as `packing.py` has them."""
+class EliasCode(NamedTuple):
+    """Packed levels (see `packing.py`) that are to be written as Elias codes."""
 
     words: Any
     width: int
     num_values: int
     zero: Any
-    """The level that is zero, uint32."""
+    """Level that stands for zero, uint32."""
     num_levels: int
-    """So many are not zero."""
+    """Number of levels that are not zero."""
 
 
-def write_codes(packed: Packed, limit: int, codes: NDArray[np.uint32]) -> int:
+def write_codes(packed: EliasCode, limit: int, codes: NDArray[np.uint32]) -> int:
     """The codes of packed levels; how many words, or 0 if those are more than the limit.
 
     `codes` has `MARGIN` words more than the limit.
@@ -107,7 +107,7 @@ def num_marks(num_levels: Any) -> Any:
 
 
 @compiled
-def _write_codes(packed: Packed, table: Any, lists: Any, limit: Any, codes: Any) -> Any:
+def _write_codes(packed: EliasCode, table: Any, lists: Any, limit: Any, codes: Any) -> Any:
     levels, places = np.empty(BLOCK, np.uint32), np.empty(_LISTED + 8, np.uint8)
     first = 1 + 2 * num_marks(packed.num_levels)
     end = np.uint64(0), 0, first, 0

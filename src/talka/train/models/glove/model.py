@@ -19,7 +19,7 @@ from talka.train.models.glove.base import (
     PAIR_DTYPE,
     DivergedError,
     GloVeConfig,
-    PairBlocks,
+    PairSource,
     check_whole,
     is_diverged,
 )
@@ -55,7 +55,7 @@ class GloVe:
 
     def train_epoch(
         self,
-        blocks: PairBlocks,
+        blocks: PairSource,
         *,
         threads: int = 1,
         epoch: int | None = None,
@@ -91,7 +91,7 @@ class GloVe:
         self.epochs_done = epoch + 1
         return math.fsum(losses) / blocks.num_pairs
 
-    def _kernel_call(self, blocks: PairBlocks) -> Callable[[Visits], float]:
+    def _kernel_call(self, blocks: PairSource) -> Callable[[Visits], float]:
         from talka.train.models.glove.kernels import Rates, train_visits
         from talka.train.models.glove.table import num_lines
 
@@ -162,7 +162,7 @@ class GloVe:
         return model
 
 
-def check_blocks(blocks: PairBlocks, *, num_words: int) -> None:
+def check_blocks(blocks: PairSource, *, num_words: int) -> None:
     """Refuse blocks that would lead the kernel out of its arrays, or to nothing."""
     start, stop = np.asarray(blocks.start), np.asarray(blocks.stop)
     check_whole("num_pairs", blocks.num_pairs, at_least=1)
