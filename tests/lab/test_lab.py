@@ -265,6 +265,6 @@ def test_where_nothing_is_allowed_the_error_says_what_to_do():
     if "unshare failed" in done.stderr:
         pytest.skip("no user namespace to forbid it in")
     assert done.returncode == 1
-    assert "refuses private namespaces" in done.stderr
+    assert "does not allow private namespaces" in done.stderr
     assert "Run it as root" in done.stderr
     assert "Traceback" not in done.stderr

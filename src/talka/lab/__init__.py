@@ -1,10 +1,10 @@
-"""Several hosts on one machine: network namespaces, each behind a link of its own rate.
+"""Several hosts on one machine: network namespaces, each behind a link with a limited rate.
 
     driver (lab.py) -- keeper.py: private namespaces -- hosts.py: their first process -- ranks
              `watch.py` decides                                `links.py`, `trees.py`
 
-The whole lab lives in namespaces without names, below one process. When that process ends, and it
-ends with its driver however the driver ends, the kernel ends every rank and removes every link.
+The whole lab exists in unnamed namespaces below one process. That process ends when the driver ends,
+for whatever reason; the kernel then kills every rank and removes every link.
 """
 
 from talka.lab.base import (
