@@ -24,7 +24,7 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.harness import arguments, publish
-from talka.lab import Lab, LabConfig, RunOptions
+from talka.lab import Lab, LabConfig, LabRunOptions
 
 INLINE_LIMITS_BYTES = [
     102_400,
@@ -62,7 +62,7 @@ def run(lab, scale, settings, limit_bytes):
         }
         lab.run(
             [*command, *map(str, settings["partitions"])],
-            RunOptions(timeout_s=600, environment=environment),
+            LabRunOptions(timeout_s=600, environment=environment),
         )
         return json.loads(out.read_text())
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.harness import arguments, publish
 from benchmarks.slow_network_rank import PEERS, POWERSGD
 from talka.errors import GangError
-from talka.lab import Lab, LabConfig, RunOptions
+from talka.lab import Lab, LabConfig, LabRunOptions
 
 PRESETS = {
     "smoke": {
@@ -50,7 +50,7 @@ def run(lab, model, modes, settings, timeout_s=1500):
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.slow_network_rank"]
         command += ["--model", model, "--repeats", str(settings["repeats"])]
         command += ["--seconds", str(settings["seconds"]), "--out", str(out), "--modes", *modes]
-        lab.run(command, RunOptions(timeout_s=timeout_s))
+        lab.run(command, LabRunOptions(timeout_s=timeout_s))
         return json.loads(out.read_text())
 
 

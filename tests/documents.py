@@ -156,7 +156,7 @@ def _run_console(block: Block) -> None:
 
 def _run_on_two_hosts(block: Block) -> None:
     """Run `first$` commands on host 0 and `second$` commands on host 1 of a lab, at the same time."""
-    from talka.lab import LabConfig, RunOptions, run_lab
+    from talka.lab import LabConfig, LabRunOptions, run_lab
 
     commands = commands_of(block.text)
     scripts = {
@@ -165,7 +165,7 @@ def _run_on_two_hosts(block: Block) -> None:
     }
     cases = "\n".join(f"{host}) {script};;" for host, script in scripts.items())
     text = f"case $GROUP_RANK in\n{cases}\nesac".replace("192.168.1.10", "10.0.0.1")
-    options = RunOptions(timeout_s=250, environment=_environment())
+    options = LabRunOptions(timeout_s=250, environment=_environment())
     config = LabConfig(num_hosts=2, rate_bits_per_s=1e9)
     run_lab(config, ["bash", "-c", text], options)
 

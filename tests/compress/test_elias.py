@@ -46,7 +46,7 @@ def written(levels, largest, limit=1 << 20):
     words = packed([level + largest for level in levels], width)
     codes = np.zeros(limit + elias.MARGIN, np.uint32)
     count = int(np.count_nonzero(levels))
-    size = elias.write_codes(elias.Packed(words, width, len(levels), zero, count), limit, codes)
+    size = elias.write_codes(elias.EliasCode(words, width, len(levels), zero, count), limit, codes)
     return codes[:size]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from talka.engine import Embedded
 from talka.errors import InvalidValueError
 from talka.exchange.links.probe import ProbeResult, probe, schedule
-from talka.lab import Lab, LabConfig, RunOptions
+from talka.lab import Lab, LabConfig, LabRunOptions
 from talka.network import LOOPBACK, Link
 
 HOSTS = st.lists(st.integers(0, 9), min_size=1, max_size=20).map(sorted)
@@ -130,7 +130,7 @@ def test_the_probe_finds_the_rates_that_the_lab_set():
     with Lab(LabConfig(num_hosts=3, rate_bits_per_s=fast, rate_of={2: slow})) as lab:
         while len(tries) < 8 and not (is_found.all() and is_link_found.all()):
             shown = []
-            lab.run(command, RunOptions(show=shown.append, timeout_s=250))
+            lab.run(command, LabRunOptions(show=shown.append, timeout_s=250))
             probed = json.loads(b"".join(shown))
             assert probed["hosts"] == [0, 1, 2]
             tries.append(np.array(probed["rate_bits_per_s"], float))

@@ -10,8 +10,7 @@ import pytest
 
 from talka.engine import Embedded
 from talka.graph import RunOptions, run_program
-from talka.lab import Lab, LabConfig
-from talka.lab import RunOptions as HowToRun
+from talka.lab import Lab, LabConfig, LabRunOptions
 from tests.graph.lab_hosts_script import NUM_PARTITIONS, RUNS, graph
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab_works")]
@@ -21,7 +20,7 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.graph.lab_hosts_script"]
 
 def test_two_hosts_find_the_same_bits_also_when_one_is_lost(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    how = HowToRun(
+    how = LabRunOptions(
         timeout_s=250,
         logs=tmp_path / "logs",
         environment={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)},

@@ -30,14 +30,14 @@ def test_what_no_lab_can_be_is_refused(change, says):
 
 def test_threads_are_one_unless_the_caller_says_so():
     config = LabConfig(num_hosts=2, rate_bits_per_s=1e8)
-    assert rank_environment(config, 0, run=1, given={})["OMP_NUM_THREADS"] == "1"
+    assert rank_environment(config, 0, run=1, base={})["OMP_NUM_THREADS"] == "1"
     given = {"OMP_NUM_THREADS": "3"}
-    assert rank_environment(config, 0, run=1, given=given)["OMP_NUM_THREADS"] == "3"
+    assert rank_environment(config, 0, run=1, base=given)["OMP_NUM_THREADS"] == "3"
 
 
 def test_runs_meet_on_ports_of_their_own():
     config = LabConfig(num_hosts=2, rate_bits_per_s=1e8)
-    ports = {rank_environment(config, 0, run=run, given={})["MASTER_PORT"] for run in range(50)}
+    ports = {rank_environment(config, 0, run=run, base={})["MASTER_PORT"] for run in range(50)}
     assert len(ports) == 50
 
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from talka.errors import GangError, InvalidValueError, LabError
-from talka.lab import Kill, Lab, LabConfig, Pause, RunOptions, run_lab, watch
+from talka.lab import Kill, Lab, LabConfig, LabRunOptions, Pause, run_lab, watch
 from tests.marked import marked
 
 pytestmark = pytest.mark.usefixtures("lab_works")
@@ -27,7 +27,7 @@ def lab():
 
 
 def output_of(lab, command, rank, tmp_path, **options):
-    lab.run(command, RunOptions(logs=tmp_path, timeout_s=250, **options))
+    lab.run(command, LabRunOptions(logs=tmp_path, timeout_s=250, **options))
     return (tmp_path / f"rank-{rank}.log").read_text()
 
 
@@ -36,7 +36,7 @@ def test_every_rank_knows_its_place(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "7")  # what stood there before does not matter
     config = LabConfig(num_hosts=2, rate_bits_per_s=1e9, ranks_per_host=2)
     script = "env; echo ARGUMENTS={rank}/{host}/{hosts}/{address}/{master}"
-    run_lab(config, ["sh", "-c", script], RunOptions(logs=tmp_path))
+    run_lab(config, ["sh", "-c", script], LabRunOptions(logs=tmp_path))
     for rank in range(4):
         lines = (tmp_path / f"rank-{rank}.log").read_text().splitlines()
         seen = dict(line.split("=", 1) for line in lines if "=" in line)
@@ -75,7 +75,7 @@ def test_bytes_are_counted_with_their_headers_at_both_ends(lab):
     num_bytes = 4_000_000
     expected = pytest.approx(num_bytes * FRAME_PER_PAYLOAD, rel=0.01)
     for _ in range(10):
-        result = lab.run([*TRAFFIC, "1", "0", str(num_bytes)], RunOptions(timeout_s=250))
+        result = lab.run([*TRAFFIC, "1", "0", str(num_bytes)], LabRunOptions(timeout_s=250))
         receiver, sender, idle = result.hosts
         assert min(sender.sent_bytes, receiver.received_bytes) > num_bytes
         if sender.sent_bytes == expected:
@@ -88,7 +88,7 @@ def test_bytes_are_counted_with_their_headers_at_both_ends(lab):
 
 def test_ranks_of_one_host_leave_its_link_alone():
     config = LabConfig(num_hosts=1, rate_bits_per_s=1e6, ranks_per_host=2)
-    result = run_lab(config, [*TRAFFIC, "1", "0", "4000000"], RunOptions(timeout_s=250))
+    result = run_lab(config, [*TRAFFIC, "1", "0", "4000000"], LabRunOptions(timeout_s=250))
     assert result.hosts[0].sent_bytes == result.hosts[0].received_bytes == 0
 
 
@@ -125,7 +125,7 @@ def test_connections_between_hosts_are_controlled_by_cubic(lab, tmp_path):
 
 
 def test_a_killed_rank_goes_with_its_whole_family_and_is_no_failure(lab, tmp_path):
-    options = RunOptions(troubles=[Kill(1, 4)], logs=tmp_path, timeout_s=250)
+    options = LabRunOptions(troubles=[Kill(1, 4)], logs=tmp_path, timeout_s=250)
     result = lab.run(FAMILY, options)
     assert [rank.exit_code for rank in result.ranks] == [0, -9, 0]
     assert (tmp_path / "rank-0.log").read_text() == "all there\nall gone\n"
@@ -165,7 +165,7 @@ def test_the_first_rank_that_fails_is_named_and_the_others_are_ended(lab, monkey
 
 def test_a_run_that_takes_too_long_is_ended(lab, tmp_path):
     with pytest.raises(GangError, match="rank 0 of 3 had not finished after 0.2 s"):
-        lab.run(["sleep", "100"], RunOptions(timeout_s=0.2, logs=tmp_path))
+        lab.run(["sleep", "100"], LabRunOptions(timeout_s=0.2, logs=tmp_path))
 
 
 def test_what_ranks_leave_running_ends_with_the_run(lab, tmp_path):
@@ -177,14 +177,14 @@ def test_what_ranks_leave_running_ends_with_the_run(lab, tmp_path):
 
 def test_rank_0_is_shown_as_it_speaks(lab):
     shown = []
-    lab.run(["sh", "-c", "echo from {rank}"], RunOptions(show=shown.append))
+    lab.run(["sh", "-c", "echo from {rank}"], LabRunOptions(show=shown.append))
     assert b"".join(shown) == b"from 0\n"
 
 
 def test_two_labs_at_a_time_do_not_meet(lab, tmp_path):
     with Lab(LabConfig(num_hosts=3, rate_bits_per_s=20e6)) as other:
         before = lab.traffic()
-        result = other.run([*TRAFFIC, "1", "0", "200000"], RunOptions(timeout_s=250))
+        result = other.run([*TRAFFIC, "1", "0", "200000"], LabRunOptions(timeout_s=250))
         assert result.hosts[1].sent_bytes > 200_000
         assert lab.traffic() == before
     assert output_of(lab, ["echo", "still here"], 1, tmp_path) == "still here\n"
@@ -265,6 +265,6 @@ def test_where_nothing_is_allowed_the_error_says_what_to_do():
     if "unshare failed" in done.stderr:
         pytest.skip("no user namespace to forbid it in")
     assert done.returncode == 1
-    assert "refuses private namespaces" in done.stderr
+    assert "does not allow private namespaces" in done.stderr
     assert "Run it as root" in done.stderr
     assert "Traceback" not in done.stderr

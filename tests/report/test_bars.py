@@ -1,7 +1,7 @@
 import random
 
 from talka.events import read_run
-from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, melted, with_few_kinds
+from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, merged, with_few_kinds
 from tests.report.samples import write_run, write_unfinished_run
 
 
@@ -22,17 +22,17 @@ def many_bars(num_bars, *, num_rows=8):
 
 def test_few_bars_stay_as_they_are():
     bars = [bar(0, 1), bar(1, 2)]
-    assert melted(bars) == bars
+    assert merged(bars) == bars
 
 
 def test_twenty_thousand_bars_become_some_thousands():
-    few = melted(many_bars(20_000), max_bars=4000)
+    few = merged(many_bars(20_000), max_bars=4000)
     assert 500 < len(few) <= 4000
 
 
 def test_nothing_gets_lost_when_bars_melt():
     bars = many_bars(5000)
-    few = melted(bars, max_bars=100)
+    few = merged(bars, max_bars=100)
     assert sum(one.num_pieces for one in few) == 5000
     assert sum(one.output_bytes or 0 for one in few) == 50_000
     assert abs(sum(one.busy_s for one in few) - sum(one.busy_s for one in bars)) < 1e-6
@@ -41,7 +41,7 @@ def test_nothing_gets_lost_when_bars_melt():
 
 def test_neighbours_of_one_kind_keep_it_and_others_become_several():
     bars = [bar(0, 1), bar(1, 2), bar(50, 50.1), bar(50.1, 50.2, kind="sort"), bar(100, 101)]
-    few = melted(bars, max_bars=3)
+    few = merged(bars, max_bars=3)
     assert [(one.kind, one.start_s, one.end_s) for one in few] == [
         ("map", 0, 2),
         (SEVERAL, 50, 50.2),
@@ -50,12 +50,12 @@ def test_neighbours_of_one_kind_keep_it_and_others_become_several():
 
 
 def test_every_row_keeps_at_least_one_bar():
-    few = melted(many_bars(1000, num_rows=20), max_bars=5)
+    few = merged(many_bars(1000, num_rows=20), max_bars=5)
     assert {one.row for one in few} == {f"worker-{index}" for index in range(20)}
 
 
 def test_bars_of_no_length_melt_too():
-    assert len(melted([bar(1, 1) for _ in range(10)], max_bars=3)) == 1
+    assert len(merged([bar(1, 1) for _ in range(10)], max_bars=3)) == 1
 
 
 def test_the_kinds_that_took_longest_keep_their_names():

@@ -14,7 +14,7 @@ from talka.events import (
     TasksRan,
     read_run,
 )
-from talka.report import SECTIONS, Section, write_report
+from talka.report import SECTIONS, ReportSection, write_report
 from talka.report.page import page
 from tests.report.samples import (
     EVIL,
@@ -187,8 +187,8 @@ def test_many_parts_are_cut_in_table_and_plot_and_the_page_says_so(tmp_path):
         for index in range(300):
             run.stream.emit(Measured(f"superstep/{index}", float(index), 1.0))
     text = own_part(write_report(run.dir))
-    assert "100 more parts" in text
-    assert "The 30 largest of 300 parts." in text
+    assert "100 more costs" in text
+    assert "The 30 largest of 300 costs." in text
     assert len(plot(text, "bytes-sent")[1]["y"]) == 30
 
 
@@ -211,7 +211,7 @@ def test_many_workers_are_cut_in_the_timeline_and_the_page_says_so(tmp_path):
 
 def test_a_pillar_adds_a_section_by_adding_a_function(run_dir):
     def frontier_section(record):
-        return Section("Frontier <per superstep>", f"<p>{len(record.events)} events</p>")
+        return ReportSection("Frontier <per superstep>", f"<p>{len(record.events)} events</p>")
 
     text = page(read_run(run_dir), sections=(*SECTIONS, frontier_section))
     assert "<h2>Frontier &lt;per superstep&gt;</h2><p>" in text
@@ -231,9 +231,9 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(run_dir, monkeypatch):
     "out, problem",
     [
         (".", "is a folder"),
-        ("/dev/null", "is no ordinary file"),
-        ("missing/report.html", "has no folder to be in"),
-        ("file/report.html", "has no folder to be in"),
+        ("/dev/null", "is not an ordinary file"),
+        ("missing/report.html", "is not in an existing folder"),
+        ("file/report.html", "is not in an existing folder"),
         ("x" * 300, "File name too long"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_place_that_cannot_be_written_is_an_error_that_says_why(run_dir, tmp_p
 def test_a_device_is_not_replaced_by_the_page(run_dir, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OutputError, match="is no ordinary file"):
+    with pytest.raises(OutputError, match="is not an ordinary file"):
         write_report(run_dir, pipe)
     assert pipe.is_fifo()
 

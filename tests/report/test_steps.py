@@ -4,7 +4,7 @@ import pytest
 
 from talka.events import ResidualNorm, RunEnded, RunRecord, Stamped, StepDone, read_run
 from talka.report.page import page
-from talka.report.step_series import NormSeen, norms_of, steps_of, thinned, thinned_norms
+from talka.report.step_series import NormSeen, norms_of, steps_of, thinned_norms, thinned_steps
 from talka.report.steps import steps_section
 from tests.report.samples import NUM_RANKS, NUM_STEPS, write_run
 from tests.report.test_page import plot
@@ -20,7 +20,7 @@ def done(step, *, sent_bytes=100, compute_s=0.5, encode_s=0.1, wait_s=0.3, decod
     return StepDone(step, sent_bytes, sent_bytes, compute_s, encode_s, wait_s, decode_s)
 
 
-def said(section):
+def text_of(section):
     return re.sub("<.*?>", " ", section.body.split("<h3>")[0])
 
 
@@ -30,9 +30,9 @@ def test_a_run_without_steps_has_no_such_section(tmp_path):
 
 
 def test_it_says_totals_and_where_the_time_goes(tmp_path):
-    text = said(steps_section(read_run(write_run(tmp_path))))
+    text = text_of(steps_section(read_run(write_run(tmp_path))))
     sent = NUM_RANKS * NUM_STEPS * 400_000
-    assert f"4 workers took 5 steps and sent {sent / 1e6:.2f} MB in all, 1.60 MB a step" in text
+    assert f"4 workers took 5 steps and sent {sent / 1e6:.2f} MB in all, 1.60 MB per step" in text
     assert "computing 875 ms (71%), encoding 20 ms (2%), exchanging 300 ms (24%)" in text
 
 
@@ -53,15 +53,15 @@ def test_it_stands_on_the_page_with_its_three_plots(tmp_path):
 
 def test_one_single_step_is_shown_as_it_is(tmp_path):
     section = steps_section(record(tmp_path, ("rank-0", done(1, compute_s=5.0))))
-    assert "1 worker took 1 step and sent 100 B in all" in said(section)
-    assert "computing 5 s (91%)" in said(section)
+    assert "1 worker took 1 step and sent 100 B in all" in text_of(section)
+    assert "computing 5 s (91%)" in text_of(section)
     assert "Residual norm" not in section.body
 
 
 def test_steps_that_took_no_time_and_sent_nothing_are_no_error(tmp_path):
     nothing = done(1, sent_bytes=0, compute_s=0, encode_s=0, wait_s=0, decode_s=0)
     section = steps_section(record(tmp_path, ("rank-0", nothing), ("rank-0", ResidualNorm(1, 0.0))))
-    assert "computing 0 ms (0%)" in said(section)
+    assert "computing 0 ms (0%)" in text_of(section)
     assert "Bytes sent in a step" not in section.body
     assert "Residual norm" not in section.body
 
@@ -98,7 +98,7 @@ def test_thinned_steps_keep_totals_and_are_few(tmp_path, num_steps):
     steps = steps_of(
         record(tmp_path, *[("rank-0", done(n, sent_bytes=n)) for n in range(1, num_steps + 1)])
     )
-    few = thinned(steps)
+    few = thinned_steps(steps)
     assert min(num_steps, 250) <= len(few) <= 500
     assert few[0].sent_bytes >= 1
     assert few[-1].sent_bytes <= num_steps

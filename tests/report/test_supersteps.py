@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from talka.events import RunEnded, RunRecord, Stamped, SuperstepDone, TaskAgain
 from talka.report.page import page
-from talka.report.superstep_series import MAX_BARS, Superstep, supersteps_of, thinned
+from talka.report.superstep_series import Superstep, supersteps_of, thinned_supersteps
 from talka.report.supersteps import supersteps_section
+from talka.report.thinning import MAX_POINTS
 from tests.report.test_browser import CHROMIUM, look_at, num_bars
 from tests.report.test_page import plot
 
@@ -37,7 +38,7 @@ def walk(tmp_path):
     )
 
 
-def said(section):
+def text_of(section):
     return re.sub("<.*?>", " ", section.body.split("<h3>")[0])
 
 
@@ -46,9 +47,9 @@ def test_a_run_without_supersteps_has_no_such_section(tmp_path):
 
 
 def test_it_says_totals_ways_and_what_ran_again(tmp_path):
-    text = said(supersteps_section(walk(tmp_path)))
-    assert "4 supersteps in 2 s: 1 pushed, 1 pulled, 1 went both ways." in text
-    assert "3.00 k edges were walked along, 1.50 k a second." in text
+    text = text_of(supersteps_section(walk(tmp_path)))
+    assert "4 supersteps in 2 s: 1 pushed, 1 pulled, 1 did both." in text
+    assert "3.00 k edges were traversed, 1.50 k per second." in text
     assert "Partitions sent each other 5.02 kB, most of it in superstep 1 (3.00 kB)." in text
     assert "2 tasks ran again after a loss." in text
 
@@ -73,7 +74,7 @@ def test_it_stands_on_the_page_with_its_four_plots(tmp_path):
 def test_in_one_partition_nothing_travels_and_nothing_of_it_is_drawn(tmp_path):
     alone = record(tmp_path, done(0, messages=0, sent_bytes=0), done(1, messages=0, sent_bytes=0))
     section = supersteps_section(alone)
-    assert "Nothing travelled between partitions." in said(section)
+    assert "Nothing was sent between partitions." in text_of(section)
     assert "superstep-frontier" in section.body
     assert "superstep-messages" not in section.body
     assert "superstep-bytes" not in section.body
@@ -82,7 +83,7 @@ def test_in_one_partition_nothing_travels_and_nothing_of_it_is_drawn(tmp_path):
 
 def test_supersteps_that_took_no_time_are_no_error(tmp_path):
     nothing = done(0, active=0, messages=0, sent_bytes=0, edges=0, seconds=0.0)
-    text = said(supersteps_section(record(tmp_path, nothing)))
+    text = text_of(supersteps_section(record(tmp_path, nothing)))
     assert "1 superstep in 0 ms" in text
 
 
@@ -108,7 +109,7 @@ def test_thinned_supersteps_are_means_of_neighbours(seen, max_bars):
         Superstep(number, value, value, 8 * value, value, value / 4, way, again)
         for number, (value, way, again) in enumerate(seen)
     ]
-    few = thinned(supersteps, max_bars=max_bars)
+    few = thinned_supersteps(supersteps, max_bars=max_bars)
     assert len(few) <= max_bars
     size = -(-len(supersteps) // max_bars)
     for index, one in enumerate(few):
@@ -123,7 +124,7 @@ def test_thinned_supersteps_are_means_of_neighbours(seen, max_bars):
 def test_very_many_supersteps_are_drawn_as_few_and_the_page_says_so(tmp_path):
     body = supersteps_section(record(tmp_path, *(done(n) for n in range(1_234)))).body
     assert "1,234 supersteps, drawn as 412 means of neighbours." in body
-    assert len(plot(body, "superstep-seconds")[0]["x"]) == 412 <= MAX_BARS
+    assert len(plot(body, "superstep-seconds")[0]["x"]) == 412 <= MAX_POINTS
 
 
 @pytest.mark.slow

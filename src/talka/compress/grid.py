@@ -108,7 +108,7 @@ class GridRounding(Sectioned):
             return len(packed)
         codes = np.empty(limit + elias.MARGIN, np.uint32)
         zero = np.uint32(self.top // 2)
-        coded = elias.Packed(packed, self.width, num_values, zero, num_levels)
+        coded = elias.EliasCode(packed, self.width, num_values, zero, num_levels)
         size = elias.write_codes(coded, limit, codes)
         if not size:
             return len(packed)

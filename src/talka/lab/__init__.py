@@ -1,10 +1,10 @@
-"""Several hosts on one machine: network namespaces, each behind a link of its own rate.
+"""Several hosts on one machine: network namespaces, each behind a link with a limited rate.
 
     driver (lab.py) -- keeper.py: private namespaces -- hosts.py: their first process -- ranks
              `watch.py` decides                                `links.py`, `trees.py`
 
-The whole lab lives in namespaces without names, below one process. When that process ends, and it
-ends with its driver however the driver ends, the kernel ends every rank and removes every link.
+The whole lab exists in unnamed namespaces below one process. That process ends when the driver ends,
+for whatever reason; the kernel then kills every rank and removes every link.
 """
 
 from talka.lab.base import (
@@ -12,12 +12,14 @@ from talka.lab.base import (
     Kill,
     LabConfig,
     LabResult,
+    LabRunOptions,
     Pause,
     RankResult,
-    RunOptions,
     Trouble,
 )
 from talka.lab.lab import Lab, run_lab
+
+RunOptions = LabRunOptions  # its former name
 
 __all__ = [
     "HostResult",
@@ -25,6 +27,7 @@ __all__ = [
     "Lab",
     "LabConfig",
     "LabResult",
+    "LabRunOptions",
     "Pause",
     "RankResult",
     "RunOptions",

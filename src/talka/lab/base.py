@@ -1,4 +1,4 @@
-"""What a lab is asked for, and what it answers."""
+"""Configuration, options and results of a lab."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from typing import Any
 
 from talka.errors import GangError, InvalidValueError
 
-MAX_HOSTS = 250  # addresses of one subnet
+MAX_HOSTS = 250  # addresses in one subnet
 MAX_RANKS = 1000
 MIN_RATE_BITS_PER_S, MAX_RATE_BITS_PER_S = 10e3, 100e9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabConfig:
-    """Hosts with one link each.
+    """Hosts with one link each, and the ranks on them.
 
     >>> LabConfig(num_hosts=3, rate_bits_per_s=1e8, rate_of={2: 2e7}).rates_bits_per_s
     (100000000.0, 100000000.0, 20000000.0)
@@ -22,10 +22,10 @@ class LabConfig:
 
     num_hosts: int
     rate_bits_per_s: float
-    """Of every link, in each direction."""
+    """Rate of every link, in each direction."""
 
     rate_of: Mapping[int, float] = field(default_factory=dict)
-    """Hosts whose link has another rate."""
+    """Rates of hosts whose link differs, in bits per second."""
 
     ranks_per_host: int = 1
 
@@ -43,24 +43,28 @@ class LabConfig:
 
     @property
     def num_ranks(self) -> int:
+        """Number of ranks on all hosts."""
         return self.num_hosts * self.ranks_per_host
 
     @property
     def rates_bits_per_s(self) -> tuple[float, ...]:
+        """Rate of each host's link."""
         return tuple(self.rate_of.get(host, self.rate_bits_per_s) for host in range(self.num_hosts))
 
     def host_of(self, rank: int) -> int:
+        """Return the host of a rank."""
         return rank // self.ranks_per_host
 
 
 def check_rate(rate_bits_per_s: float) -> None:
+    """Raise InvalidValueError for a rate that a lab does not support."""
     if not MIN_RATE_BITS_PER_S <= rate_bits_per_s <= MAX_RATE_BITS_PER_S:
         allowed = "from 10 kbit/s to 100 Gbit/s (1e4 to 1e11)"
         raise InvalidValueError("rate_bits_per_s", rate_bits_per_s, allowed)
 
 
 def address_of(host: int) -> str:
-    """Every lab has the same addresses: no lab sees another, nor the world outside.
+    """Return the address of a host. It is the same in every lab: labs are isolated from each other.
 
     >>> address_of(0), address_of(249)
     ('10.0.0.1', '10.0.0.250')
@@ -70,7 +74,7 @@ def address_of(host: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End all processes of a rank, some seconds after the start."""
+    """Kill all processes of a rank, `at_s` seconds after the start."""
 
     rank: int
     at_s: float
@@ -78,7 +82,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Stop all processes of a rank for a while."""
+    """Stop all processes of a rank after `at_s` seconds, for `for_s` seconds."""
 
     rank: int
     at_s: float
@@ -89,55 +93,62 @@ Trouble = Kill | Pause
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunOptions:
-    """How one command is run."""
+class LabRunOptions:
+    """Options for running one command."""
 
     troubles: Sequence[Trouble] = ()
     timeout_s: float | None = None
     logs: Path | None = None
-    """Folder for `rank-R.log`; without it only the logs of a run that failed are kept."""
+    """Folder for `rank-R.log`; without it, logs are kept only if the run fails."""
 
     show: Callable[[bytes], object] | None = None
-    """Is given what rank 0 prints, as it comes."""
+    """Called with each piece of rank 0's output as soon as it is printed."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    """On top of this process's own."""
+    """Environment variables in addition to those of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostResult:
+    """Traffic of one host during a run."""
+
     host: int
     address: str
     rate_bits_per_s: float
     sent_bytes: int
-    """Through its link, headers included, as the link's own queue counted them."""
+    """Bytes sent through the host's link, headers included, as counted by its queue."""
     received_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class RankResult:
+    """Exit code and log of one rank."""
+
     rank: int
     host: int
     exit_code: int
-    """Negative: ended by that signal."""
+    """Exit code; a negative number is the signal that killed the rank."""
     log: Path | None
-    """None: no folder was asked for, and nothing failed."""
+    """Path of the log; None without a folder for logs, if no rank failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabResult:
+    """Traffic, exit codes and duration of one run."""
+
     hosts: tuple[HostResult, ...]
     ranks: tuple[RankResult, ...]
     seconds: float
     failure: GangError | None
-    """The rank that failed first, with the end of its log. A `Kill` is no failure."""
+    """Error of the rank that failed first, with the end of its log. A `Kill` is not a failure."""
 
     def check(self) -> None:
-        """Raise if a rank failed."""
+        """Raise `failure` if a rank failed."""
         if self.failure is not None:
             raise self.failure
 
     def as_json(self) -> dict[str, Any]:
+        """Return the result, without the failure, as JSON-compatible values."""
         return {
             "hosts": [
                 {name: getattr(host, name) for name in HostResult.__slots__} for host in self.hosts

@@ -1,7 +1,7 @@
-"""The first process inside a lab: builds the hosts, starts ranks there, and tells how they end.
+"""The first process inside a lab: builds the hosts, starts ranks there, and reports their exit.
 
-Frames from the driver: build, limit, count, start, signal, finish; each but signal is answered.
-It decides nothing: when to signal whom is the driver's `watch.py`.
+Frames from the driver: build, limit, count, start, signal, finish. All but signal are answered.
+This process makes no decisions; the driver's `watch.py` decides which rank to signal and when.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ Frame = dict[str, Any]
 
 
 def serve(channel: socket.socket) -> None:
-    """Do what the driver says until it closes its end."""
+    """Execute the driver's frames until it closes the channel."""
     with contextlib.suppress(EOFError, ConnectionError):
         _Hosts(channel).serve()
 
 
 def hosts_file(num_hosts: int) -> str:
-    """Hosts know each other, and themselves, by name.
+    """Return an /etc/hosts with the names of all hosts.
 
-    A socket that takes both kinds of address sees the second form, and torch asks for its name.
+    A dual-stack socket sees the IPv4-mapped form of an address, and torch looks up its name.
 
     >>> print(hosts_file(1), end="")
     127.0.0.1 localhost
@@ -46,6 +46,7 @@ def hosts_file(num_hosts: int) -> str:
 
 
 def name_of(host: int) -> str:
+    """Return the host name of a host."""
     return f"host-{host}"
 
 
@@ -54,8 +55,8 @@ class _Hosts:
         self._channel = channel
         self._hosts: list[namespaces.Host] = []
         self._ranks: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
-        """By process number: the rank, and its process."""
-        self._answers: dict[str, Callable[[Frame, list[int]], Frame]] = {
+        """Rank and process, by process id."""
+        self._handlers: dict[str, Callable[[Frame, list[int]], Frame]] = {
             "build": self._build,
             "limit": self._limit,
             "count": self._count,
@@ -63,7 +64,7 @@ class _Hosts:
             "finish": self._finish,
         }
         self._woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # else it is ignored and wakes nobody
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # an ignored signal would not wake the poll
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
 
     def serve(self) -> None:
@@ -76,21 +77,21 @@ class _Hosts:
                 os.read(self._woken, 4096)
             self._reap()
             if self._channel.fileno() in ready:
-                self._obey(*wire.receive(self._channel))
+                self._handle(*wire.receive(self._channel))
 
-    def _obey(self, frame: Frame, descriptors: list[int]) -> None:
+    def _handle(self, frame: Frame, descriptors: list[int]) -> None:
         if frame["do"] == "signal":
             for pid, (rank, _) in list(self._ranks.items()):
                 if rank == frame["rank"]:
                     signal_family(pid, frame["signal"])
             return
-        answer = self._answers[frame["do"]](frame, descriptors)
+        answer = self._handlers[frame["do"]](frame, descriptors)
         wire.send(self._channel, answer)
 
     def _build(self, frame: Frame, descriptors: list[int]) -> Frame:
         rates = frame["rates"]
         namespaces.mount_own(hosts_file(len(rates)))
-        links.be_quiet()
+        links.disable_ipv6()
         self._hosts = [namespaces.Host(name_of(host)) for host in range(len(rates))]
         networks = [host.network for host in self._hosts]
         links.run_batch("ip", links.bridge_commands(networks), descriptors=networks)
@@ -139,7 +140,7 @@ class _Hosts:
         return {}
 
     def _reap(self) -> None:
-        """Tell of ranks that ended. Orphans come here too: to the first process of all."""
+        """Report ranks that ended. Orphans are reaped here too, as this is the first process."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 pid, status = ended
@@ -149,7 +150,7 @@ class _Hosts:
                     wire.send(self._channel, {"ended": rank, "code": process.returncode})
 
     def _finish(self, frame: Frame, descriptors: list[int]) -> Frame:
-        """End all that the ranks left running: every process here but this one."""
+        """Kill what the ranks left running: every process in the lab except this one."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):

@@ -1,8 +1,8 @@
 """The process around a lab: `python -m talka.lab.keeper CHANNEL DRIVER`.
 
-Goes into private namespaces, forks their first process and waits. When the driver is gone it kills
-that first process, when it is killed itself the kernel does, and with the first process of a
-process namespace the kernel ends all others in it. So nothing outlives the driver.
+It enters private namespaces, forks their first process and waits. When the driver ends, it kills that
+first process; if it is killed itself, the kernel does. When the first process of a process namespace
+ends, the kernel kills all others in it, so nothing outlives the driver.
 """
 
 import os
@@ -23,16 +23,17 @@ _ADVICE = (
 
 
 def main() -> None:
+    """Run the lab until the driver or the first process inside the lab ends."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.set_inheritable(False)
     driver = int(sys.argv[2])
     watched = os.pidfd_open(driver)
-    if os.getppid() != driver:  # it died before we looked, and the number may be someone else's now
+    if os.getppid() != driver:  # the driver is dead already, and its id may have been reused
         return
     try:
         for program in ("ip", "tc"):
             links.find_program(program)
-        _leave()
+        _enter_private_namespaces()
     except LabError as error:
         wire.send(channel, {"problem": error.args})
         return
@@ -44,15 +45,15 @@ def main() -> None:
     channel.close()
     _wait_for_either(watched, os.pidfd_open(first))
     os.kill(first, signal.SIGKILL)
-    os.waitpid(first, 0)  # ends after all the others have
+    os.waitpid(first, 0)  # returns after all other processes of the lab have ended
 
 
-def _leave() -> None:
+def _enter_private_namespaces() -> None:
     try:
-        namespaces.leave_for_private_ones()
+        namespaces.enter_private_namespaces()
     except OSError as error:
         raise LabError(
-            f"this machine refuses private namespaces ({error.strerror})", _ADVICE
+            f"this machine does not allow private namespaces ({error.strerror})", _ADVICE
         ) from None
 
 
@@ -63,7 +64,7 @@ def _serve(channel: socket.socket) -> None:
     except LabError as error:
         wire.send(channel, {"problem": error.args})
     except OSError as error:
-        wire.send(channel, {"problem": (f"the kernel refuses to build it ({error})", _ADVICE)})
+        wire.send(channel, {"problem": (f"the kernel refused to build it ({error})", _ADVICE)})
 
 
 def _wait_for_either(*descriptors: int) -> None:

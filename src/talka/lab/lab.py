@@ -1,4 +1,4 @@
-"""The driver's side of a lab: build it, run commands on its hosts, read what went over its links."""
+"""The driver's side of a lab: build it, run commands on its hosts, read the traffic of its links."""
 
 import contextlib
 import math
@@ -14,8 +14,8 @@ from talka.lab.base import (
     HostResult,
     LabConfig,
     LabResult,
+    LabRunOptions,
     RankResult,
-    RunOptions,
     address_of,
     check_rate,
 )
@@ -28,9 +28,9 @@ _CLOSE_TIMEOUT_S = 10.0
 
 
 class Lab:
-    """Hosts on this machine, as long as the `with` block lasts.
+    """Hosts on this machine that exist as long as the `with` block.
 
-    Commands run one after another, and rates may change between them. One thread owns a lab.
+    Commands run one after another, and rates may be changed between them. Not thread-safe.
     """
 
     def __init__(self, config: LabConfig) -> None:
@@ -39,10 +39,10 @@ class Lab:
         self._num_runs = 0
         self._child: Child | None = None
         self._ended: list[tuple[int, int]] = []
-        """Ranks and exit codes that were heard of and not yet looked at."""
+        """Ranks and exit codes that were received and not yet handled."""
 
     def __enter__(self) -> "Lab":
-        self._child = Child("talka.lab.keeper", under=())  # it keeps its processes itself
+        self._child = Child("talka.lab.keeper", under=())  # it ends its processes itself
         with self._closed_by_any_error():
             self._ask({"do": "build", "rates": self.rates_bits_per_s})
         return self
@@ -51,18 +51,18 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """End all hosts and all that runs there; when this returns, it is gone."""
+        """End all hosts and all their processes; return when they have ended."""
         if self._child is None:
             return
         child, self._child = self._child, None
-        child.channel.close()  # its first process sees that, ends, and takes all with it
+        child.channel.close()  # the lab's first process then ends, and with it all others
         poll = select.poll()
         poll.register(child.pidfd, select.POLLIN)
         poll.poll(_CLOSE_TIMEOUT_S * 1000)
         child.end()
 
     def set_rate(self, rate_bits_per_s: float, *, host: int | None = None) -> None:
-        """Change the rate of one host's link, or of all."""
+        """Change the rate of one host's link, or of all links."""
         check_rate(rate_bits_per_s)
         num_hosts = self.config.num_hosts
         if host is not None and not 0 <= host < num_hosts:
@@ -72,17 +72,17 @@ class Lab:
         self._ask({"do": "limit", "rates": self.rates_bits_per_s})
 
     def traffic(self) -> list[Traffic]:
-        """Bytes through every host's link since the lab was built."""
+        """Return the bytes through each host's link since the lab was built."""
         return [Traffic(*pair) for pair in self._ask({"do": "count"})["traffic"]]
 
     def run(
-        self, command: Sequence[str], options: RunOptions | None = None, *, check: bool = True
+        self, command: Sequence[str], options: LabRunOptions | None = None, *, check: bool = True
     ) -> LabResult:
-        """Run a command once per rank and wait for all; raise if a rank failed and `check` is set.
+        """Run a command once per rank and wait for all; with `check`, raise if a rank failed.
 
-        Any other error, Ctrl+C among them, closes the lab.
+        Any other error, including Ctrl+C, closes the lab.
         """
-        options = RunOptions() if options is None else options
+        options = LabRunOptions() if options is None else options
         watch, frames = self._planned(command, options)
         self._num_runs += 1
         logs = Logs(options.logs, self.config.num_ranks, show=options.show)
@@ -106,18 +106,18 @@ class Lab:
             result.check()
         return result
 
-    def check(self, command: Sequence[str], options: RunOptions | None = None) -> None:
-        """Raise what is wrong with a command or its options; the lab need not be built yet."""
-        self._planned(command, RunOptions() if options is None else options)
+    def check(self, command: Sequence[str], options: LabRunOptions | None = None) -> None:
+        """Raise InvalidValueError if a command or its options are invalid, before the lab is built."""
+        self._planned(command, LabRunOptions() if options is None else options)
 
     def _planned(
-        self, command: Sequence[str], options: RunOptions
+        self, command: Sequence[str], options: LabRunOptions
     ) -> tuple[Watch, list[dict[str, Any]]]:
         watch = Watch(self.config.num_ranks, options.troubles, timeout_s=options.timeout_s)
-        given = {**os.environ, **options.environment}
+        base = {**os.environ, **options.environment}
         frames = []
         for rank in range(self.config.num_ranks):
-            environment = rank_environment(self.config, rank, run=self._num_runs, given=given)
+            environment = rank_environment(self.config, rank, run=self._num_runs, base=base)
             filled = rank_command(command, self.config, rank)
             check_command(filled, environment)
             frames.append(
@@ -140,7 +140,7 @@ class Lab:
         logs.close_inlet()
 
     def _follow(self, watch: Watch, logs: Logs) -> None:
-        """Carry out what the watch says until all ranks have ended."""
+        """Send the signals that the watch returns, and show output, until all ranks have ended."""
         child, start_s = self._lab_process(), time.monotonic()
         poll = select.poll()
         for descriptor in (child.channel.fileno(), child.pidfd, *logs.live):
@@ -160,7 +160,7 @@ class Lab:
             if ready & set(logs.live) and not logs.follow():
                 poll.unregister(logs.live[0])
             if ready - set(logs.live):
-                self._listen(child)
+                self._receive(child)
 
     def _host_results(self, before: list[Traffic]) -> tuple[HostResult, ...]:
         counts = zip(self.rates_bits_per_s, before, self.traffic(), strict=True)
@@ -181,7 +181,7 @@ class Lab:
             for rank in range(self.config.num_ranks)
         )
 
-    def _failure(self, blame: Blame | None, logs: Logs, options: RunOptions) -> GangError | None:
+    def _failure(self, blame: Blame | None, logs: Logs, options: LabRunOptions) -> GangError | None:
         if blame is None:
             return None
         if blame.exit_code is None:
@@ -193,22 +193,22 @@ class Lab:
         how += f" (log: {logs.path(blame.rank)})"
         return GangError(blame.rank, self.config.num_ranks, how, logs.tail(blame.rank))
 
-    # Talk with the lab's own process.
+    # Communication with the lab's first process.
 
     def _ask(self, frame: dict[str, Any], descriptors: list[int] | None = None) -> dict[str, Any]:
         child = self._lab_process()
-        with contextlib.suppress(WorkerDied):  # what it said before, or how it ended, comes next
+        with contextlib.suppress(WorkerDied):  # receiving gives its last frames, or how it ended
             child.send(frame, descriptors)
-        while (answer := self._listen(child)) is None:
+        while (answer := self._receive(child)) is None:
             pass
         return answer
 
-    def _listen(self, child: Child) -> dict[str, Any] | None:
-        """One frame: an answer, or None for a rank that ended."""
+    def _receive(self, child: Child) -> dict[str, Any] | None:
+        """Receive one frame; return an answer, or None for the report of a rank that ended."""
         try:
             frame: dict[str, Any] = child.receive()[0]
         except WorkerDied as death:
-            raise LabError(f"its own process ended ({death})", "Start another.") from None
+            raise LabError(f"its first process ended ({death})", "Start another lab.") from None
         if "problem" in frame:
             raise LabError(*frame["problem"])
         if "ended" not in frame:
@@ -218,26 +218,26 @@ class Lab:
 
     def _lab_process(self) -> Child:
         if self._child is None:
-            raise LabError("it is closed", "Use it inside of `with Lab(config) as lab:`.")
+            raise LabError("it is closed", "Use it inside `with Lab(config) as lab:`.")
         return self._child
 
     @contextlib.contextmanager
     def _closed_by_any_error(self) -> Iterator[None]:
-        """A frame may have been read by half: no use to go on."""
-        with contextlib.ExitStack() as if_it_fails:
-            if_it_fails.callback(self.close)
+        """Close the lab on any error: a frame may have been read halfway, so no other can be."""
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(self.close)
             yield
-            if_it_fails.pop_all()
+            on_error.pop_all()
 
 
 def run_lab(
     config: LabConfig,
     command: Sequence[str],
-    options: RunOptions | None = None,
+    options: LabRunOptions | None = None,
     *,
     check: bool = True,
 ) -> LabResult:
-    """Build a lab, run one command on it, take it away."""
+    """Build a lab, run one command in it, and remove it."""
     lab = Lab(config)
     lab.check(command, options)
     with lab:

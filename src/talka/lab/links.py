@@ -1,9 +1,9 @@
-"""Hosts on one bridge, a veth pair each, both directions limited by a token bucket.
+"""Commands that connect hosts to a bridge by veth pairs, both directions limited by token buckets.
 
     host 0: eth0 [tbf] === [tbf] to-host0 --+-- lab (bridge) --+-- to-host1 [tbf] === [tbf] eth0: host 1
             what it sends  what it receives                       what it receives  what it sends
 
-Here is what to say to `ip` and `tc`; `hosts.py` says it, inside the lab's namespaces.
+This module builds the commands for `ip` and `tc`; `hosts.py` runs them inside the lab's namespaces.
 """
 
 import contextlib
@@ -21,37 +21,40 @@ from talka.lab.base import address_of
 INTERFACE = "eth0"
 _BRIDGE = "lab"
 _SUBNET = "10.0.0.0/24"
-_PATH_OF_ROOT = "/usr/sbin:/sbin"  # where `tc` is, and where others than root often do not look
-# What a bucket holds goes out at once: with more, small payloads would look faster than the link.
-# Less than a few frames of 1514 bytes makes the rate sag when the machine is busy.
+_PATH_OF_ROOT = "/usr/sbin:/sbin"  # location of `tc`, often not on the PATH of other users
+# A burst is sent at once: a larger one would make small payloads faster than the link. With less
+# than a few frames of 1514 bytes the rate drops when the machine is busy.
 _BURST_S, _MIN_BURST_BYTES = 0.001, 4_000
-# A queue like a switch's: short of it TCP loses packets and waits 200 ms for nothing.
+# As long as a switch's queue: with a shorter one TCP loses packets and waits 200 ms to resend them.
 _QUEUE_S, _MIN_QUEUE_BYTES = 0.1, 500_000
 
 
 class Traffic(NamedTuple):
-    """Bytes through a host's link, headers of every frame included."""
+    """Bytes through a host's link, including the headers of every frame."""
 
     sent_bytes: int
     received_bytes: int
 
 
 def bridge_commands(networks: Sequence[int]) -> list[str]:
-    """For `ip` in the lab's own namespace; `networks` are descriptors of the hosts' namespaces."""
+    """Return commands for `ip` in the lab's namespace that connect the hosts to the bridge.
+
+    `networks` are descriptors of the hosts' network namespaces.
+    """
     commands = [f"link add {_BRIDGE} type bridge mcast_snooping 0", f"link set {_BRIDGE} up"]
     for host, network in enumerate(networks):
-        there = f"peer name {INTERFACE} netns /proc/self/fd/{network}"
+        peer = f"peer name {INTERFACE} netns /proc/self/fd/{network}"
         commands += [
-            f"link add {_port(host)} type veth {there}",
+            f"link add {_port(host)} type veth {peer}",
             f"link set {_port(host)} master {_BRIDGE} up",
         ]
     return commands
 
 
 def host_commands(host: int) -> list[str]:
-    """For `ip` inside a host.
+    """Return commands for `ip` inside a host that configure its interface.
 
-    The route asks for cubic: bbr, the default of some kernels, stalls now and then behind a tbf.
+    The route selects cubic: bbr, the default of some kernels, stalls now and then behind a tbf.
     """
     address = address_of(host)
     return [
@@ -63,7 +66,9 @@ def host_commands(host: int) -> list[str]:
 
 
 def limit_command(verb: str, device: str, rate_bits_per_s: float) -> str:
-    """For `tc`: `verb` is `add` for a new device, `change` for one that has a limit.
+    """Return a command for `tc` that limits a device.
+
+    `verb` is `add` for a new device, `change` for one that has a limit already.
 
     >>> limit_command("add", "eth0", 1e8)
     'qdisc add dev eth0 root tbf rate 100000000bit burst 12500 limit 1250000'
@@ -76,18 +81,18 @@ def limit_command(verb: str, device: str, rate_bits_per_s: float) -> str:
 
 
 def receiving_limits(verb: str, rates: Sequence[float]) -> list[str]:
-    """For `tc` in the lab's own namespace."""
+    """Return commands for `tc` in the lab's namespace that limit what each host receives."""
     return [limit_command(verb, _port(host), rate) for host, rate in enumerate(rates)]
 
 
-def be_quiet() -> None:
-    """No IPv6 on the bridge's devices, which would chat: idle links count no bytes."""
+def disable_ipv6() -> None:
+    """Disable IPv6 on the bridge's devices: its background traffic would count on idle links."""
     with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
 
 
 def run_batch(program: str, commands: Sequence[str], *, descriptors: Sequence[int] = ()) -> None:
-    """One process for many commands, in the namespace that the caller is in."""
+    """Run many commands in one process, in the namespace of the caller."""
     done = subprocess.run(
         [find_program(program), "-batch", "-"],
         input="\n".join(commands) + "\n",
@@ -97,17 +102,17 @@ def run_batch(program: str, commands: Sequence[str], *, descriptors: Sequence[in
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.strip() or f"exit code {done.returncode}"
+        reason = done.stderr.strip() or f"exit code {done.returncode}"
         raise LabError(
-            f"`{program}` failed: {said}", "This kernel may lack bridge, veth, tbf or cubic."
+            f"`{program}` failed: {reason}", "This kernel may lack bridge, veth, tbf or cubic."
         )
 
 
 def counted_bytes() -> dict[str, int]:
-    """What the limits of all devices of this namespace let through.
+    """Return the bytes that passed the token bucket of each device in this namespace.
 
-    Not the interface's own counter: that takes a packet which the kernel cuts into frames later for
-    one frame, and so misses headers, 4% of a fast link's bytes.
+    The interface's own counter counts a packet that the kernel cuts into frames later as one frame,
+    and so misses headers, 4% of a fast link's bytes.
     """
     done = subprocess.run(
         [find_program("tc"), "-s", "-j", "qdisc", "show"],
@@ -120,18 +125,20 @@ def counted_bytes() -> dict[str, int]:
 
 
 def received_bytes(counted: dict[str, int], host: int) -> int:
+    """Return the bytes that a host received, from the counts at the bridge."""
     return counted[_port(host)]
 
 
 def find_program(name: str) -> str:
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), _PATH_OF_ROOT])
-    found = shutil.which(name, path=path)
-    if found is None:
+    """Return the path of a program. Raise LabError if it is missing."""
+    search_path = os.pathsep.join([os.environ.get("PATH", os.defpath), _PATH_OF_ROOT])
+    path = shutil.which(name, path=search_path)
+    if path is None:
         advice = "Install iproute2 (Debian, Ubuntu: `apt install iproute2`; Fedora: `iproute-tc`)."
         raise LabError(f"the program `{name}` is missing", advice)
-    return found
+    return path
 
 
 def _port(host: int) -> str:
-    """The bridge's end of a host's link."""
+    """Return the name of the device at the bridge's end of a host's link."""
     return f"to-host{host}"

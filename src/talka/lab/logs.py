@@ -1,7 +1,7 @@
-"""What ranks print: one log each, rank 0's shown as it comes.
+"""Logs of what ranks print, one per rank. Rank 0's output can be shown while it runs.
 
-Without a folder the logs are unnamed files, so that no end of the driver leaves one behind; they get
-names only when a rank failed and someone will want to read them.
+Without a folder the logs are unnamed files, so that none is left behind however the driver ends; they
+are copied to named files only if a rank failed.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ class Logs:
         self._show = show
         self._files = _open_all(folder, num_ranks)
         self.live: list[int] = []
-        """Where rank 0 is heard; empty when nobody wants to see."""
+        """Descriptor of rank 0's output, to be polled; empty if it is not shown."""
         self._inlet: int | None = None
         if show is not None:
             outlet, self._inlet = os.pipe()
@@ -44,35 +44,36 @@ class Logs:
             file.close()
 
     def descriptor(self, rank: int) -> int:
-        """Where a rank is to write."""
+        """Return the descriptor that a rank writes to."""
         if rank == 0 and self._inlet is not None:
             return self._inlet
         return self._files[rank].fileno()
 
     def close_inlet(self) -> None:
-        """When rank 0 has its own descriptor."""
+        """Close our end of rank 0's pipe, after rank 0 has inherited it."""
         if self._inlet is not None:
             os.close(self._inlet)
             self._inlet = None
 
     def follow(self) -> bool:
-        """Show and keep what rank 0 said since; False when no more can come."""
+        """Show and log new output of rank 0; return False after its end."""
         if self._show is None:
             return False
         with contextlib.suppress(BlockingIOError):
-            while said := os.read(self.live[0], 1 << 16):
-                self._files[0].write(said)
-                self._show(said)
+            while output := os.read(self.live[0], 1 << 16):
+                self._files[0].write(output)
+                self._show(output)
             return False
         return True
 
     def tail(self, rank: int) -> str:
+        """Return the last TAIL_BYTES of a rank's log."""
         descriptor = self._files[rank].fileno()
         start = max(0, os.fstat(descriptor).st_size - TAIL_BYTES)
         return os.pread(descriptor, TAIL_BYTES, start).decode(errors="replace")
 
     def keep(self) -> None:
-        """Give names to unnamed logs, in a new temporary folder."""
+        """Copy unnamed logs to a new temporary folder."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="talka-lab-"))
             for rank, file in enumerate(self._files):
@@ -81,6 +82,7 @@ class Logs:
                     shutil.copyfileobj(file, copy)
 
     def path(self, rank: int) -> Path | None:
+        """Return the path of a rank's log; None if the logs are unnamed."""
         return None if self._folder is None else _path(self._folder, rank)
 
 
@@ -91,7 +93,7 @@ def _open_all(folder: Path | None, num_ranks: int) -> list[IO[bytes]]:
         folder.mkdir(parents=True, exist_ok=True)
         return [_path(folder, rank).open("w+b", buffering=0) for rank in range(num_ranks)]
     except OSError as error:
-        problem = f"is no folder that can be written ({error.strerror})"
+        problem = f"is not a folder that can be written to ({error.strerror})"
         raise OutputError(str(folder), problem, "Give another folder for the logs.") from None
 
 

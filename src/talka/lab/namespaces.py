@@ -1,4 +1,4 @@
-"""Linux namespaces without names: made, entered, and gone with the last process that holds them.
+"""Unnamed Linux namespaces: they disappear with the last process that holds them.
 
 Python 3.12 has unshare and setns in `os`; 3.11 needs ctypes.
 """
@@ -19,11 +19,11 @@ _HOSTS_FILE = "/etc/hosts"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def leave_for_private_ones() -> None:
-    """Network, mounts, host name and (for children only) process numbers of our own.
+def enter_private_namespaces() -> None:
+    """Move this process to new namespaces for network, mounts, host name and process ids.
 
-    Root may; others may as root of a user namespace, where the kernel allows those. There this
-    process has user id 0, and outside still is who it was.
+    The process namespace applies to children only. This needs root, or a user namespace if the
+    kernel allows them: inside, this process has user id 0; outside, it keeps its user id.
     """
     outside = os.stat("/proc/self/ns/net")
     private = _CLONE_NEWNET | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWUTS
@@ -36,15 +36,15 @@ def leave_for_private_ones() -> None:
         Path("/proc/self/uid_map").write_text(f"0 {user} 1")
         Path("/proc/self/gid_map").write_text(f"0 {group} 1")
     if os.path.samestat(outside, os.stat("/proc/self/ns/net")):  # never touch the machine's links
-        raise OSError("unshare gave no network namespace")
+        raise OSError("unshare did not create a network namespace")
     _mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
 
 
 def mount_own(hosts_file: str) -> None:
-    """A /proc that shows our own processes, and an /etc/hosts of our own.
+    """Mount a /proc with the processes of the lab, and a private /etc/hosts.
 
-    To be called by the first process of the namespaces. The file lies in memory that was mounted
-    only to make it, so nothing of it is ever on a disk.
+    Must be called by the first process of the namespaces. The file is created in a tmpfs that is
+    mounted only for this purpose, so it is never on a disk.
     """
     if Path(_HOSTS_FILE).exists():
         _mount("tmpfs", "/proc", kind="tmpfs", flags=_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
@@ -55,12 +55,12 @@ def mount_own(hosts_file: str) -> None:
 
 
 def end_with_parent() -> None:
-    """The kernel kills this process when the thread that forked it is gone."""
+    """Make the kernel kill this process when the thread that forked it ends."""
     _call("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 class Host:
-    """A host's namespaces, network and name, held open by descriptors of this process."""
+    """Network and host name namespaces of one host, held open by descriptors of this process."""
 
     def __init__(self, name: str) -> None:
         with _returning():
@@ -76,6 +76,7 @@ class Host:
 
     @contextlib.contextmanager
     def visit(self) -> Iterator[None]:
+        """Move this process to the host for the duration of the `with` block."""
         with _returning():
             self.enter()
             yield
@@ -83,7 +84,7 @@ class Host:
 
 @contextlib.contextmanager
 def _returning() -> Iterator[None]:
-    """Come back to the namespaces that this process is in now."""
+    """Return to the current namespaces at the end of the `with` block."""
     kinds = {"net": _CLONE_NEWNET, "uts": _CLONE_NEWUTS}
     homes = {kind: os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds}
     try:

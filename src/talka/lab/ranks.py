@@ -1,4 +1,4 @@
-"""What each rank is given: its command and its environment."""
+"""The command and the environment of each rank."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ FIRST_PORT, _NUM_PORTS = 29_500, 1_000
 
 
 def rank_command(command: Sequence[str], config: LabConfig, rank: int) -> list[str]:
-    """The command with `{rank}`, `{host}`, `{hosts}`, `{address}` and `{master}` filled in.
+    """Return the command with `{rank}`, `{host}`, `{hosts}`, `{address}` and `{master}` filled in.
 
     >>> config = LabConfig(num_hosts=3, rate_bits_per_s=1e8)
     >>> rank_command(["serve", "--at={address}", "{rank}/{hosts}", "{other}"], config, 1)
@@ -36,18 +36,18 @@ def rank_command(command: Sequence[str], config: LabConfig, rank: int) -> list[s
 
 
 def rank_environment(
-    config: LabConfig, rank: int, *, run: int, given: Mapping[str, str]
+    config: LabConfig, rank: int, *, run: int, base: Mapping[str, str]
 ) -> dict[str, str]:
-    """What a torch.distributed script needs, on top of what was `given`.
+    """Return the environment `base`, extended by what a torch.distributed script needs.
 
-    Each run has a port of its own, so that no run meets what an earlier one left in the kernel.
+    Each run uses another port, so that connections of an earlier run in the kernel do not matter.
     """
-    here = os.path.dirname(sys.executable)
+    python_folder = os.path.dirname(sys.executable)
     return {
-        "OMP_NUM_THREADS": "1",  # else every rank takes all cores
-        "PYTHONUNBUFFERED": "1",  # the end of a log must be there when its rank dies
-        **given,
-        "PATH": os.pathsep.join([here, given.get("PATH", os.defpath)]),
+        "OMP_NUM_THREADS": "1",  # by default every rank would use all cores
+        "PYTHONUNBUFFERED": "1",  # the log must be complete when its rank dies
+        **base,
+        "PATH": os.pathsep.join([python_folder, base.get("PATH", os.defpath)]),
         "RANK": str(rank),
         "WORLD_SIZE": str(config.num_ranks),
         "LOCAL_RANK": str(rank % config.ranks_per_host),
@@ -60,6 +60,7 @@ def rank_environment(
 
 
 def check_command(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raise InvalidValueError if a command is empty or its program does not exist."""
     if not command:
         allowed = "a command and its arguments, such as `-- python train.py`"
         raise InvalidValueError("the command", "", allowed)

@@ -1,6 +1,6 @@
-"""Which processes belong to a rank: what it started, and what they started, however deep.
+"""The processes of a rank: its own, and their descendants at any depth.
 
-A daemon that left its session and outlived its parent is no longer found; it ends with the run.
+A daemon that left its session and outlived its parent is not found; it ends with the run.
 """
 
 import contextlib
@@ -11,18 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_STOP_TIMEOUT_S = 2.0  # one that waits for a disk stops only after it
+_STOP_TIMEOUT_S = 2.0  # a process that waits for a disk does not stop until it is served
 
 
 class Process(NamedTuple):
+    """One process, as listed in /proc."""
+
     pid: int
     parent: int
     session: int
     is_running: bool
-    """Neither stopped nor ended."""
+    """False for a process that is stopped or has ended."""
 
 
 def processes() -> Iterator[Process]:
+    """Yield all processes in /proc."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
@@ -33,23 +36,23 @@ def processes() -> Iterator[Process]:
 
 
 def family(leader: int, among: list[Process]) -> list[Process]:
-    """All of the leader's session, and all below them.
+    """Return the processes of the leader's session, and all their descendants.
 
     >>> leader = Process(7, 1, 7, True)
     >>> orphan, daemon = leader._replace(pid=8, parent=1), Process(9, 8, 9, True)
     >>> [process.pid for process in family(7, [leader, orphan, daemon])]
     [7, 8, 9]
     """
-    found = {process.pid for process in among if leader in (process.pid, process.session)}
-    while more := {p.pid for p in among if p.parent in found and p.pid not in found}:
-        found |= more
-    return [process for process in among if process.pid in found]
+    pids = {process.pid for process in among if leader in (process.pid, process.session)}
+    while more := {p.pid for p in among if p.parent in pids and p.pid not in pids}:
+        pids |= more
+    return [process for process in among if process.pid in pids]
 
 
 def signal_family(leader: int, signum: int) -> None:
-    """Send a signal to all of them.
+    """Send a signal to the processes of a rank.
 
-    Before they are killed they are stopped: none escapes by starting another meanwhile.
+    They are stopped before they are killed, so that none can start another meanwhile.
     """
     if signum in (signal.SIGSTOP, signal.SIGKILL):
         _stop(leader)
@@ -67,7 +70,7 @@ def _stop(leader: int) -> None:
         time.sleep(0.001)
 
 
-def _send(to: list[Process], signum: int) -> None:
-    for process in to:
+def _send(receivers: list[Process], signum: int) -> None:
+    for process in receivers:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signum)

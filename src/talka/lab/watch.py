@@ -1,8 +1,8 @@
-"""What to do to ranks, and when: plain code without processes or clocks.
+"""Decides which rank to signal and when: plain code without processes or clocks.
 
-a rank ended, or time went by -> signals to send
+a rank ended, or time passed -> signals to send
 
-Times are seconds since the start, given by the caller; `next_s` says when to come again.
+Times are seconds since the start, passed by the caller; `next_s` is when to call again.
 """
 
 import heapq
@@ -17,7 +17,7 @@ GRACE_S = 10.0  # for the other ranks to end by themselves, once one has failed
 
 
 class Send(NamedTuple):
-    """An instruction: this signal to all processes of this rank."""
+    """Instruction to send a signal to all processes of a rank."""
 
     rank: int
     signal: signal.Signals
@@ -28,13 +28,13 @@ class Blame(NamedTuple):
 
     rank: int
     exit_code: int | None
-    """None: it ended too late."""
+    """Exit code; None if the rank exceeded the time limit."""
 
 
 class _Due(NamedTuple):
-    """A signal that is due.
+    """A scheduled signal.
 
-    At one time SIGCONT (18) comes before SIGSTOP (19): one pause may follow another at once.
+    At equal times SIGCONT (18) comes before SIGSTOP (19): a pause may start when another ends.
     """
 
     at_s: float
@@ -43,10 +43,10 @@ class _Due(NamedTuple):
 
 
 class Watch:
-    """Follows the ranks of one run from their start until all have ended.
+    """State of the ranks of one run, from their start until all have ended.
 
-    Ranks that a `Kill` ended are no failure. After the first failure the others have `GRACE_S` to
-    end, unless ranks are killed on purpose: then how the others cope is what the run is about.
+    Ranks that were ended by a `Kill` do not count as failures. After the first failure the others
+    have `GRACE_S` to end, unless ranks are killed on purpose: such a run tests how the others cope.
     """
 
     def __init__(
@@ -66,15 +66,17 @@ class Watch:
 
     @property
     def is_done(self) -> bool:
+        """True if all ranks have ended."""
         return len(self.exit_codes) == self._num_ranks
 
     @property
     def next_s(self) -> float | None:
-        """When `advance` has something to do, if nothing happens before."""
+        """Time at which `advance` has to be called again, unless a rank ends before."""
         times = [self._grace_ends_s, self._timeout_s, self._due[0].at_s if self._due else None]
         return min((time_s for time_s in times if time_s is not None), default=None)
 
     def ended(self, rank: int, exit_code: int, *, now_s: float) -> None:
+        """Record that a rank ended; a first failure starts the grace period."""
         self.exit_codes.setdefault(rank, exit_code)
         if exit_code == 0 or rank in self._killed or self.blame is not None:
             return
@@ -83,7 +85,7 @@ class Watch:
             self._grace_ends_s = now_s + GRACE_S
 
     def advance(self, now_s: float) -> list[Send]:
-        """All that is due by now."""
+        """Return the signals that are due now."""
         sends = []
         while self._due and self._due[0].at_s <= now_s:
             due = heapq.heappop(self._due)
@@ -111,7 +113,7 @@ class Watch:
         return self._end(running)
 
     def _end(self, ranks: Iterable[int]) -> list[Send]:
-        """Kill ranks; from now on how they end is no one's fault."""
+        """Kill ranks; their exit codes no longer count as failures."""
         sends = [Send(rank, signal.SIGKILL) for rank in ranks if rank not in self._killed]
         self._killed.update(send.rank for send in sends)
         if not self._running():
@@ -124,6 +126,7 @@ class Watch:
 
 
 def check_troubles(troubles: Sequence[Trouble], num_ranks: int) -> None:
+    """Raise InvalidValueError for a rank that does not exist."""
     for trouble in troubles:
         if not 0 <= trouble.rank < num_ranks:
             name = type(trouble).__name__.lower()

@@ -1,23 +1,23 @@
-"""Links, and what talking over them costs in bytes and seconds. Pure arithmetic, no sockets.
+"""Cost model of communication: bytes and seconds of collectives and exchanges. No sockets.
 
-`link.py` says what a network is, `cost.py` what a round of transfers costs on it; `patterns.py` says
-who sends to whom, and `collectives.py` and `exchanges.py` put the two together. `schemes.py` is the
-table of them all.
+`link.py` describes a network, `cost.py` computes the cost of rounds of transfers on it, `patterns.py`
+lists senders and receivers, and `collectives.py` and `exchanges.py` combine these. `schemes.py` is the
+table of all schemes.
 
 The model
 ---------
 - One transfer takes `latency + 8 * bytes / rate`.
-- Every host has one port, full duplex: what its workers send shares the link's rate, and so does
-  what they receive. Workers of one host reach each other over the inner link and leave the port
-  alone. Unless hosts are named, every worker is a host of its own.
-- A path has the larger latency and the lesser rate of its two ends; the core of the network is
-  never the limit.
+- Every host has one full-duplex port: all that its workers send shares the link's rate, and so does
+  all that they receive. Workers on the same host communicate over the inner link and do not use the
+  port. Unless `workers_per_host` is given, every worker has its own host.
+- A path has the larger latency and the smaller rate of its two ends; the core of the network is
+  never the bottleneck.
 - Transfers of one round run at the same time, rounds run one after another. A transfer ends one
   path latency after the slower of two ports is done: the sender's with all it sends in that round,
   the receiver's with all it receives. A round ends with its last transfer.
-- Computing takes no time. Bytes are real numbers: a third of 100 bytes is 33.33, headers and
-  rounding to whole values are left out. An empty transfer still costs its latency.
-- Rank 0 is the root of a tree and the master. To give another worker that place, reorder the links.
+- Computing takes no time. Bytes are real numbers: a third of 100 bytes is 33.33; headers and
+  rounding to whole values are ignored. An empty transfer still costs its latency.
+- Rank 0 is the root of a tree and the master. To use another worker, reorder the links.
 """
 
 from talka.network.collectives import (

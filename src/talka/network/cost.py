@@ -1,7 +1,7 @@
-"""What rounds of transfers cost: bytes by worker, and seconds.
+"""Cost of rounds of transfers: bytes by worker, and seconds.
 
-A scheme is a list of rounds, a round a list of (sender, receiver) pairs that move equally many
-bytes. The model is stated in `talka.network`.
+A scheme is a list of rounds, a round is a list of (sender, receiver) pairs that transfer the same
+number of bytes. The model is described in `talka.network`.
 """
 
 from collections import Counter
@@ -16,24 +16,25 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What it takes, and why. Costs that follow one another add up with `+`."""
+    """Bytes, seconds and rounds, with the reason. `+` adds the cost of what follows."""
 
     sent_bytes_by_rank: tuple[float, ...]
-    """Machines that only serve come after the workers."""
+    """Bytes that each worker sends, followed by those of machines that are only servers."""
 
     received_bytes_by_rank: tuple[float, ...]
     seconds: float
     num_rounds: int
     reason: str = ""
-    """P stands for the number of workers, B for the bytes of one payload."""
+    """Formula behind the cost; P is the number of workers, B the bytes of one payload."""
 
     @property
     def max_sent_bytes(self) -> float:
-        """Of the worker that sends most."""
+        """Bytes sent by the worker that sends most."""
         return max(self.sent_bytes_by_rank)
 
     @property
     def total_bytes(self) -> float:
+        """Bytes sent by all workers and servers."""
         return sum(self.sent_bytes_by_rank)
 
     def __add__(self, later: "Cost") -> "Cost":
@@ -54,7 +55,7 @@ class Cost:
         )
 
     def times(self, count: int) -> "Cost":
-        """The same, `count` times in a row."""
+        """Return the cost of doing this `count` times in a row."""
         return Cost(
             tuple(count * sent for sent in self.sent_bytes_by_rank),
             tuple(count * received for received in self.received_bytes_by_rank),
@@ -64,16 +65,18 @@ class Cost:
         )
 
     def because(self, reason: str) -> "Cost":
+        """Return the same cost with a reason."""
         return replace(self, reason=reason if self.num_rounds else "nothing is sent")
 
 
-def nothing(num_workers: int) -> Cost:
-    none = (0.0,) * num_workers
-    return Cost(none, none, seconds=0.0, num_rounds=0)
+def no_cost(num_workers: int) -> Cost:
+    """Return the cost of sending nothing."""
+    zeros = (0.0,) * num_workers
+    return Cost(zeros, zeros, seconds=0.0, num_rounds=0)
 
 
 def cost_of_rounds(network: Network, rounds: Iterable[Sequence[Pair]], num_bytes: float) -> Cost:
-    """One round after another; in each, every pair's sender sends `num_bytes` to its receiver.
+    """Return the cost of successive rounds in which each sender sends `num_bytes` to its receiver.
 
     >>> slow, fast = Link(0.002, 4e6), Link(0.001, 8e6)
     >>> cost = cost_of_rounds(Network((fast, fast, slow)), [[(0, 1), (0, 2)]], 1_000_000)
@@ -84,7 +87,7 @@ def cost_of_rounds(network: Network, rounds: Iterable[Sequence[Pair]], num_bytes
     (2.002, (2000000.0, 0.0, 0.0))
     """
     num_bytes = check_bytes(num_bytes)
-    cost = nothing(network.num_workers)
+    cost = no_cost(network.num_workers)
     for pairs in rounds:
         if pairs:
             cost += _one_round(network, pairs, num_bytes)
@@ -94,7 +97,7 @@ def cost_of_rounds(network: Network, rounds: Iterable[Sequence[Pair]], num_bytes
 def _one_round(network: Network, pairs: Sequence[Pair], num_bytes: float) -> Cost:
     num_workers, num_hosts = network.num_workers, len(network.links)
     hosts = network.host_of_worker
-    # A host's port, or, between workers of one host, a worker's own inner port.
+    # Ports of the hosts, then one inner port per worker for transfers within a host.
     ports = network.links + (network.inner,) * num_workers
     used = [
         (num_hosts + a, num_hosts + b) if hosts[a] == hosts[b] else (hosts[a], hosts[b])
@@ -115,15 +118,15 @@ def _one_round(network: Network, pairs: Sequence[Pair], num_bytes: float) -> Cos
 
 
 def all_pairs_round(network: Network, num_bytes: float) -> Cost:
-    """One round in which everyone sends `num_bytes` to each of the others.
+    """Return the cost of one round in which each worker sends `num_bytes` to every other.
 
-    The same as naming all P (P-1) pairs, but from sums alone: every host has a path of the largest
-    latency, so the round takes that latency and the time of the busiest port.
+    Equal to `cost_of_rounds` with all P (P-1) pairs, but computed from sums: every host has a path
+    with the largest latency, so the round takes that latency plus the time of the busiest port.
     """
     num_bytes = check_bytes(num_bytes)
     num_workers = network.num_workers
     if num_workers == 1:
-        return nothing(1)
+        return no_cost(1)
     seconds = 0.0
     if len(network.links) > 1:
         seconds = max(link.latency_s for link in network.links) + max(

@@ -1,8 +1,8 @@
-"""Exchanges: every worker holds a payload of B bytes, at the end all know the average of P of them.
+"""Costs of exchanges: each worker holds a payload of B bytes, and in the end all have the average.
 
-The payload is dense or compressed, as the caller says by its size. Formulas are for equal links
-(latency a, B / rate = b); unequal ones follow the model in `talka.network`. The exchanges of a
-ring and of all payloads are the collectives `all_reduce` and `all_gather`.
+The payload may be dense or compressed; only its size matters. Formulas are for equal links (latency
+a, B / rate = b); unequal links follow the model in `talka.network`. The costs of the ring exchange
+and of sending all payloads around a ring are those of the collectives `all_reduce` and `all_gather`.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from talka.units import format_bytes
 
 
 def everybody(network: Network, payload_bytes: float) -> Cost:
-    """Everyone's payload to everyone: a + (P-1) b seconds.
+    """Send each worker's payload directly to all others: a + (P-1) b seconds.
 
     >>> link = Link(0.0001, 1e9)
     >>> everybody(Network.equal(link, 4), 4 * 1000).total_bytes  # 4 P (P-1) W, W = 1000 float32
@@ -27,7 +27,7 @@ def everybody(network: Network, payload_bytes: float) -> Cost:
 
 
 def master(network: Network, payload_bytes: float) -> Cost:
-    """All payloads to worker 0, the average back to all: 2 (a + (P-1) b) seconds."""
+    """Send all payloads to worker 0 and the average back: 2 (a + (P-1) b) seconds."""
     cost = colocated_servers(network, payload_bytes, num_servers=1)
     return cost.because(
         f"(P-1) B = {format_bytes(cost.max_sent_bytes)} to the master, then from it"
@@ -35,7 +35,7 @@ def master(network: Network, payload_bytes: float) -> Cost:
 
 
 def tree(network: Network, payload_bytes: float) -> Cost:
-    """The sum up a binomial tree, then down again: 2 ceil(log2 P) (a + b) seconds."""
+    """Sum up a binomial tree, then send the result down: 2 ceil(log2 P) (a + b) seconds."""
     cost = reduce(network, payload_bytes) + broadcast(network, payload_bytes)
     return cost.because(
         f"2 ceil(log2 P) = {cost.num_rounds} rounds of B = {format_bytes(payload_bytes)}"
@@ -43,9 +43,9 @@ def tree(network: Network, payload_bytes: float) -> Cost:
 
 
 def two_phase(network: Network, payload_bytes: float) -> Cost:
-    """Chunks to their owners, each owner's average back to all: 2 (a + (P-1)/P b) seconds.
+    """Send chunks to their owners, and each owner's average to all: 2 (a + (P-1)/P b) seconds.
 
-    Worker i owns the i-th of P equal chunks; what it sends back is encoded again.
+    Worker i owns the i-th of P equal chunks, and encodes the average of that chunk again.
     """
     cost = all_pairs_round(network, share_of(payload_bytes, network.num_workers)).times(2)
     return cost.because(f"2 (P-1)/P B = {format_bytes(cost.max_sent_bytes)} from every worker")
@@ -54,11 +54,12 @@ def two_phase(network: Network, payload_bytes: float) -> Cost:
 def hierarchical(
     network: Network, payload_bytes: float, *, inner_bytes: float | None = None
 ) -> Cost:
-    """Sum inside each host at its first worker, two phases between those, then down inside.
+    """Sum at the first worker of each host, average these in two phases, then distribute the result.
 
-    With H hosts of n workers: 2 (a' + (n-1) b') + 2 (a + (H-1)/H b) seconds, a' and b' being those
-    of the inner link. With one worker per host it is the two-phase exchange. Inside a host a payload
-    may have another size, `inner_bytes`: that of the vector itself, if only hosts compress.
+    With H hosts of n workers: 2 (a' + (n-1) b') + 2 (a + (H-1)/H b) seconds, where a' and b' are
+    those of the inner link. With one worker per host it is the two-phase exchange. Inside a host a
+    payload may have another size, `inner_bytes`: that of the vector, if it is compressed only
+    between hosts.
     """
     hosts = ranks_by_host(network)
     leaders = [ranks[0] for ranks in hosts]
@@ -69,25 +70,25 @@ def hierarchical(
     cost = cost_of_rounds(
         network, backwards([down]), payload_bytes if inner_bytes is None else inner_bytes
     )
-    sums = ", sums inside first" if down else ""
+    sums = ", after sums inside each host" if down else ""
     return (cost + across + inside).because(
         f"2 (H-1)/H B = {format_bytes(across.max_sent_bytes)} between hosts{sums}"
     )
 
 
 def global_top_k(network: Network, payload_bytes: float) -> Cost:
-    """Up a tree, where only the K largest of each sum go on, then down: as `tree` has it.
+    """Sum up a tree, forwarding only the K largest of each sum, then send down: same cost as `tree`.
 
-    The result is near the K largest of the sum, not the average.
+    The result approximates the K largest of the sum, not the average.
     """
     return tree(network, payload_bytes)
 
 
 def low_rank(network: Network, p_bytes: float, q_bytes: float) -> Cost:
-    """PowerSGD: the factor P is averaged in two phases, then Q, which depends on it.
+    """Average PowerSGD's factor P in two phases, then the factor Q, which depends on it.
 
-    4 a + 2 (P-1)/P b seconds for P workers, B being the bytes of both factors. It gives the average
-    of what the factors can say, not of the gradients.
+    4 a + 2 (P-1)/P b seconds for P workers, where B is the bytes of both factors. The result is a
+    low-rank approximation of the average gradient.
     """
     cost = two_phase(network, p_bytes) + two_phase(network, q_bytes)
     return cost.because(
@@ -99,10 +100,10 @@ def low_rank(network: Network, p_bytes: float, q_bytes: float) -> Cost:
 def gossip(
     network: Network, payload_bytes: float, *, neighbours: Sequence[Sequence[int]] | None = None
 ) -> Cost:
-    """One round of payloads to neighbours: a + degree b seconds.
+    """Send payloads to neighbours in one round: a + degree b seconds.
 
-    `neighbours[rank]` are the ranks that it sends to; unless given, the one before and the one after
-    it. One round does not give the average; many rounds draw near it.
+    `neighbours[rank]` are the ranks that it sends to; by default the previous and the next rank.
+    One round does not give the average; many rounds converge to it.
     """
     num_workers = network.num_workers
     if neighbours is None:
@@ -111,9 +112,9 @@ def gossip(
             for rank in range(num_workers)
         ]
     _check_graph(neighbours, num_workers)
-    pairs = [(sender, receiver) for sender, to in enumerate(neighbours) for receiver in to]
+    pairs = [(sender, to) for sender, receivers in enumerate(neighbours) for to in receivers]
     cost = cost_of_rounds(network, [pairs], payload_bytes)
-    most = max(len(to) for to in neighbours)
+    most = max(len(receivers) for receivers in neighbours)
     return cost.because(f"largest degree {most}: {format_bytes(cost.max_sent_bytes)} in one round")
 
 
@@ -125,12 +126,12 @@ def _check_graph(neighbours: Sequence[Sequence[int]], num_workers: int) -> None:
         if len(set(receivers)) < len(receivers) or not set(receivers) <= (
             set(range(num_workers)) - {rank}
         ):
-            allowed = f"different ranks from 0 to {num_workers - 1} without {rank} itself"
+            allowed = f"distinct ranks from 0 to {num_workers - 1} without {rank} itself"
             raise InvalidValueError(f"neighbours[{rank}]", receivers, allowed)
 
 
 def colocated_servers(network: Network, payload_bytes: float, *, num_servers: int) -> Cost:
-    """The first N workers also serve a share of 1/N each: pushes, then pulls.
+    """Push to and pull from the first N workers, each of which also serves a share of 1/N.
 
     2 (a + (P-1)/N b) seconds. N = 1 is the master, N = P the two-phase exchange.
     """
@@ -150,10 +151,10 @@ def colocated_servers(network: Network, payload_bytes: float, *, num_servers: in
 def separate_servers(
     network: Network, payload_bytes: float, *, server_links: Sequence[Link] | None = None
 ) -> Cost:
-    """Machines that only serve, N of them, a share of 1/N each: pushes, then pulls.
+    """Push to and pull from N machines that are only servers, each with a share of 1/N.
 
-    2 (a + max(1, P/N) b) seconds, also for one worker. Unless given, the server machines are as
-    many as the workers' hosts, with the same links. They come after the workers in the cost.
+    2 (a + max(1, P/N) b) seconds, also for one worker. By default there are as many servers as
+    worker hosts, with the same links. They follow the workers in the cost.
     """
     server_links = network.links if server_links is None else tuple(server_links)
     if not server_links:

@@ -1,4 +1,4 @@
-"""A link, and a network of hosts that each have one."""
+"""A link, and a network of hosts with one link each."""
 
 import math
 import sys
@@ -8,14 +8,14 @@ from talka.errors import InvalidValueError
 
 
 def check_bytes(num_bytes: float, *, name: str = "payload_bytes") -> float:
-    """The size as a real number; negative, infinite and not a number are refused."""
+    """Return the size as a float. Raise InvalidValueError if it is negative or not finite."""
     if not 0 <= num_bytes <= sys.float_info.max:
         raise InvalidValueError(name, num_bytes, "a finite number of bytes, 0 or more")
     return float(num_bytes)
 
 
 def share_of(payload_bytes: float, count: int) -> float:
-    """One of `count` equal pieces of a payload, as a real number.
+    """Return the bytes of one of `count` equal pieces of a payload, as a real number.
 
     >>> share_of(100, 8)
     12.5
@@ -25,7 +25,7 @@ def share_of(payload_bytes: float, count: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Time for one transfer: a start-up time, then bytes at a steady rate.
+    """A link with a latency per transfer and a constant rate.
 
     >>> Link(latency_s=0.0001, rate_bits_per_s=1e9).seconds(25_000_000)
     0.2001
@@ -41,12 +41,13 @@ class Link:
             raise InvalidValueError("rate_bits_per_s", self.rate_bits_per_s, "finite and above 0")
 
     def seconds(self, num_bytes: float) -> float:
+        """Return the seconds that one transfer takes."""
         size = check_bytes(num_bytes, name="num_bytes")
         return self.latency_s + 8 * size / self.rate_bits_per_s
 
 
 LOOPBACK = Link(latency_s=30e-6, rate_bits_per_s=20e9)
-"""Between processes of one host, unless said otherwise: what TCP over loopback gives, roughly."""
+"""Default link between processes of one host: roughly what TCP over loopback achieves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,13 @@ class Network:
     """
 
     links: tuple[Link, ...]
-    """One per host."""
+    """Link of each host."""
 
     workers_per_host: tuple[int, ...] = ()
-    """Empty: every worker is a host of its own."""
+    """Number of workers on each host; empty for one worker per host."""
 
     inner: Link = LOOPBACK
-    """Between two workers of one host."""
+    """Link between two workers of the same host."""
 
     def __post_init__(self) -> None:
         counts = tuple(self.workers_per_host) or (1,) * len(self.links)
@@ -83,7 +84,7 @@ class Network:
     def equal(
         cls, link: Link, num_workers: int, *, num_hosts: int | None = None, inner: Link = LOOPBACK
     ) -> "Network":
-        """Hosts with equal links; the workers are spread over them as evenly as they go.
+        """Return a network of equal links, with workers spread over the hosts as evenly as possible.
 
         >>> Network.equal(Link(0.0001, 1e9), 8, num_hosts=3).workers_per_host
         (3, 3, 2)
@@ -96,14 +97,16 @@ class Network:
 
     @property
     def num_workers(self) -> int:
+        """Number of workers on all hosts."""
         return sum(self.workers_per_host)
 
     @property
     def host_of_worker(self) -> tuple[int, ...]:
+        """Index of the host of each worker, by rank."""
         return tuple(host for host, count in enumerate(self.workers_per_host) for _ in range(count))
 
     def path(self, sender: int, receiver: int) -> Link:
-        """The link that one transfer sees when both workers have nothing else to do.
+        """Return the effective link of one transfer while both workers are otherwise idle.
 
         >>> Network((Link(0.001, 1e9), Link(0.002, 2e9))).path(0, 1)
         Link(latency_s=0.002, rate_bits_per_s=1000000000.0)
@@ -116,7 +119,11 @@ class Network:
 
 
 def spread(num_workers: int, *, num_hosts: int) -> tuple[int, ...]:
-    """Workers on each host, the first hosts having one more where they do not divide."""
+    """Return the number of workers on each host; the first hosts get one more if uneven.
+
+    >>> spread(8, num_hosts=3)
+    (3, 3, 2)
+    """
     if not 1 <= num_hosts <= num_workers:
         allowed = f"from 1 to the number of workers, {num_workers}"
         raise InvalidValueError("num_hosts", num_hosts, allowed)

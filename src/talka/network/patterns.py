@@ -1,4 +1,4 @@
-"""Who sends to whom: rounds of (sender, receiver) pairs."""
+"""Communication patterns: rounds of (sender, receiver) pairs."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -8,7 +8,7 @@ from talka.network.link import Network
 
 
 def ring(ranks: Sequence[int]) -> list[Pair]:
-    """Everyone sends to the next, the last to the first.
+    """Return pairs in which each rank sends to the next, and the last to the first.
 
     >>> ring(range(3))
     [(0, 1), (1, 2), (2, 0)]
@@ -19,7 +19,7 @@ def ring(ranks: Sequence[int]) -> list[Pair]:
 
 
 def binomial_tree(ranks: Sequence[int]) -> list[list[Pair]]:
-    """From the first of the ranks to all: in every round all that have it pass it on.
+    """Return rounds that reach all ranks from the first: in each, every rank reached sends to one.
 
     >>> binomial_tree(range(6))
     [[(0, 1)], [(0, 2), (1, 3)], [(0, 4), (1, 5)]]
@@ -32,7 +32,7 @@ def binomial_tree(ranks: Sequence[int]) -> list[list[Pair]]:
 
 
 def backwards(rounds: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
-    """The same paths the other way: what spread one payload now collects many.
+    """Reverse all rounds and directions, which turns a broadcast into a reduction.
 
     >>> backwards(binomial_tree(range(4)))
     [[(2, 0), (3, 1)], [(1, 0)]]
@@ -41,6 +41,7 @@ def backwards(rounds: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
 
 
 def ranks_by_host(network: Network) -> list[range]:
+    """Return the ranks of each host's workers."""
     stops = accumulate(network.workers_per_host)
     return [
         range(stop - count, stop)

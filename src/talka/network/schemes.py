@@ -1,4 +1,4 @@
-"""The table of all schemes that need nothing but a network and the bytes of a payload."""
+"""Tables of all schemes whose cost depends only on a network and the bytes of a payload."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ CostFunction = Callable[[Network, float], Cost]
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
+    """A collective or an exchange, with its cost function."""
+
     cost: CostFunction
     what: str
+    """One-line description for tables."""
     averages: bool = False
-    """At the end every worker has the average of all payloads."""
+    """True if every worker has the average of all payloads in the end."""
 
 
 COLLECTIVES: dict[str, Scheme] = {
@@ -23,29 +26,29 @@ COLLECTIVES: dict[str, Scheme] = {
     "scatter": Scheme(collectives.scatter, "root's payload in P pieces, one to each"),
     "gather": Scheme(collectives.gather, "all payloads to the root"),
     "reduce": Scheme(collectives.reduce, "sum of all to the root, in a tree"),
-    "all-gather": Scheme(collectives.all_gather, "all payloads to all, round a ring"),
-    "reduce-scatter": Scheme(collectives.reduce_scatter, "sum of one piece to each, round a ring"),
-    "all-reduce": Scheme(collectives.all_reduce, "sum of all to all, round a ring"),
-    "all-to-all": Scheme(collectives.all_to_all, "everyone's payload in P pieces, one to each"),
-    "barrier": Scheme(lambda network, _: collectives.barrier(network), "all wait for all"),
+    "all-gather": Scheme(collectives.all_gather, "all payloads to all, around a ring"),
+    "reduce-scatter": Scheme(collectives.reduce_scatter, "sum of one piece to each, around a ring"),
+    "all-reduce": Scheme(collectives.all_reduce, "sum of all to all, around a ring"),
+    "all-to-all": Scheme(collectives.all_to_all, "each payload in P pieces, one to each"),
+    "barrier": Scheme(lambda network, _: collectives.barrier(network), "wait for all workers"),
 }
 
 EXCHANGES: dict[str, Scheme] = {
-    "ring": Scheme(collectives.all_reduce, "sums go round; payloads must add up", averages=True),
-    "tree": Scheme(exchanges.tree, "sums go up, then down; payloads must add up", averages=True),
+    "ring": Scheme(collectives.all_reduce, "sum around a ring; summable payloads", averages=True),
+    "tree": Scheme(exchanges.tree, "sum up a tree, then down; summable payloads", averages=True),
     "two-phase": Scheme(
         exchanges.two_phase, "chunks to their owners, averages back", averages=True
     ),
     "hierarchical": Scheme(
         exchanges.hierarchical, "sum inside a host, two phases between hosts", averages=True
     ),
-    "all-gather": Scheme(collectives.all_gather, "all payloads round a ring", averages=True),
-    "everybody": Scheme(exchanges.everybody, "all payloads straight to all", averages=True),
+    "all-gather": Scheme(collectives.all_gather, "all payloads around a ring", averages=True),
+    "everybody": Scheme(exchanges.everybody, "all payloads directly to all", averages=True),
     "master": Scheme(exchanges.master, "all to worker 0, the average back", averages=True),
     "servers": Scheme(
-        exchanges.separate_servers, "shares to as many server machines, and back", averages=True
+        exchanges.separate_servers, "shares to server machines, and back", averages=True
     ),
-    "global top-k": Scheme(exchanges.global_top_k, "up a tree, only the K largest of a sum go on"),
+    "global top-k": Scheme(exchanges.global_top_k, "up a tree, only the K largest of each sum"),
     "low rank": Scheme(
         lambda network, payload_bytes: exchanges.low_rank(
             network, share_of(payload_bytes, 2), share_of(payload_bytes, 2)
@@ -57,7 +60,7 @@ EXCHANGES: dict[str, Scheme] = {
 
 
 def cheapest_average(network: Network, payload_bytes: float) -> str:
-    """Name of the fastest exchange after which everyone has the average; of equals, the first.
+    """Return the name of the fastest exchange that averages; the first of equally fast ones.
 
     >>> from talka.network.link import Link
     >>> cheapest_average(Network.equal(Link(0.0001, 1e9), 8), 25_000_000)

@@ -1,6 +1,6 @@
-"""Who did what from when to when, as bars; short neighbours melt together where there are many.
+"""Bars of the timeline: which row was busy with which work, from when to when.
 
-events -> bars (one per stretch of tasks, one per phase) -> at most MAX_BARS of them
+events -> bars (one per TasksRan event, one per phase) -> at most MAX_BARS, short neighbours merged
 """
 
 import re
@@ -12,7 +12,7 @@ from talka.events import PhaseEnded, PhaseStarted, RunRecord, TasksRan
 from talka.report.base import span_of
 
 MAX_BARS = 4000  # a browser draws these at once; 20,000 take seconds at every zoom
-_MAX_DOUBLINGS = 64  # a span too short to be halved would never be reached
+_MAX_DOUBLINGS = 64  # doubling a width of zero or of a tiny fraction might never reach the span
 SEVERAL = "several"
 OTHERS = "others"
 _NUMBER = re.compile(r"(?<=/)\d+(?=/|$)")
@@ -23,18 +23,19 @@ class Bar(NamedTuple):
 
     row: str
     kind: str
-    """What gives it its colour: `superstep/3` is of the kind `superstep/*`."""
+    """Kind of work, which determines the colour: `superstep/3` is of the kind `superstep/*`."""
     name: str
     start_s: float
     end_s: float
     num_pieces: int
-    """Tasks in it, or phases."""
+    """Number of tasks or phases that the bar stands for."""
     busy_s: float
     output_bytes: int | None
-    """None for phases: only tasks have outputs."""
+    """Bytes of the tasks' outputs; None for phases, which have no outputs."""
 
 
 def bars_of(record: RunRecord) -> list[Bar]:
+    """Return the bars of all phases and tasks of a run."""
     return _phase_bars(record) + [
         Bar(
             row=event.worker,
@@ -52,7 +53,7 @@ def bars_of(record: RunRecord) -> list[Bar]:
 
 
 def _phase_bars(record: RunRecord) -> list[Bar]:
-    """One bar per phase; a phase that never ended goes on to the end of the run."""
+    """Return one bar per phase. A phase that did not end lasts until the end of the run."""
     bars = []
     open_phases: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for time_s, source, event in record.events:
@@ -76,7 +77,7 @@ def _phase_bar(
 
 
 def kind_of(cost_id: str) -> str:
-    """What parts have in common that differ only in a number.
+    """Replace the numbers in a cost id by `*`, so that ids differing only in them are one kind.
 
     >>> kind_of("stage/2/exchange"), kind_of("superstep/31"), kind_of("train")
     ('stage/*/exchange', 'superstep/*', 'train')
@@ -85,7 +86,7 @@ def kind_of(cost_id: str) -> str:
 
 
 def _in_lanes(bars: Iterable[Bar]) -> list[Bar]:
-    """A phase inside of another one gets a row of its own below."""
+    """Put phases that overlap another phase of the same row into additional rows below."""
     placed = []
     free_from_s: defaultdict[str, list[float]] = defaultdict(list)
     for bar in sorted(bars, key=lambda bar: (bar.start_s, -bar.end_s)):
@@ -98,7 +99,7 @@ def _in_lanes(bars: Iterable[Bar]) -> list[Bar]:
 
 
 def with_few_kinds(bars: Sequence[Bar], *, max_kinds: int) -> list[Bar]:
-    """The kinds that took longest keep their names; the rest become `others`."""
+    """Keep the `max_kinds` kinds with most busy time and relabel the rest as `others`."""
     busy_s: defaultdict[str, float] = defaultdict(float)
     for bar in bars:
         busy_s[bar.kind] += bar.busy_s
@@ -106,8 +107,11 @@ def with_few_kinds(bars: Sequence[Bar], *, max_kinds: int) -> list[Bar]:
     return [bar if bar.kind in longest else bar._replace(kind=OTHERS) for bar in bars]
 
 
-def melted(bars: Sequence[Bar], *, max_bars: int = MAX_BARS) -> list[Bar]:
-    """At most `max_bars` (and at least one per row): neighbours too close to see become one bar."""
+def merged(bars: Sequence[Bar], *, max_bars: int = MAX_BARS) -> list[Bar]:
+    """Merge neighbours too close to distinguish until at most `max_bars` or one per row remain.
+
+    The width below which neighbours are merged is doubled until the result is short enough.
+    """
     if len(bars) <= max_bars:
         return list(bars)
     rows: defaultdict[str, list[Bar]] = defaultdict(list)
@@ -115,33 +119,33 @@ def melted(bars: Sequence[Bar], *, max_bars: int = MAX_BARS) -> list[Bar]:
         rows[bar.row].append(bar)
     span_s = max(bar.end_s for bar in bars) - min(bar.start_s for bar in bars)
     width_s = span_s / max_bars
-    few = list(bars)
+    remaining = list(bars)
     for _ in range(_MAX_DOUBLINGS):
-        few = [bar for row in rows.values() for bar in _melt_row(row, width_s)]
-        if len(few) <= max(max_bars, len(rows)) or width_s > span_s:
+        remaining = [bar for row in rows.values() for bar in _merge_row(row, width_s)]
+        if len(remaining) <= max(max_bars, len(rows)) or width_s > span_s:
             break
         width_s *= 2
-    return few
+    return remaining
 
 
-def _melt_row(bars: Iterable[Bar], width_s: float) -> list[Bar]:
-    few: list[Bar] = []
+def _merge_row(bars: Iterable[Bar], width_s: float) -> list[Bar]:
+    row: list[Bar] = []
     for bar in bars:
-        if few and _are_one(few[-1], bar, width_s):
-            few[-1] = _joined(few[-1], bar)
+        if row and _are_close(row[-1], bar, width_s):
+            row[-1] = _joined(row[-1], bar)
         else:
-            few.append(bar)
-    return few
+            row.append(bar)
+    return row
 
 
-def _are_one(before: Bar, bar: Bar, width_s: float) -> bool:
+def _are_close(before: Bar, bar: Bar, width_s: float) -> bool:
     if before.kind == bar.kind and bar.start_s - before.end_s <= width_s:
         return True
     return max(before.end_s, bar.end_s) - before.start_s <= width_s
 
 
 def _joined(before: Bar, bar: Bar) -> Bar:
-    known_bytes = [one.output_bytes for one in (before, bar) if one.output_bytes is not None]
+    known_bytes = [each.output_bytes for each in (before, bar) if each.output_bytes is not None]
     same_kind = before.kind == bar.kind
     return Bar(
         row=bar.row,

@@ -1,4 +1,4 @@
-"""What a section of the page is, and words that sections share."""
+"""The type of a page section, and helpers that sections share."""
 
 import re
 from collections.abc import Callable
@@ -10,19 +10,22 @@ from talka.events.reader import MAX_TIME_S
 _MAX_DIGITS = 18  # Python refuses to read numbers of thousands of digits
 
 
-class Section(NamedTuple):
-    """A heading and what stands below it; `body` is HTML, escaped by whoever made it."""
+class ReportSection(NamedTuple):
+    """Heading and body of one section. `body` is HTML in which all text is escaped already."""
 
     title: str
     body: str
 
 
-SectionMaker = Callable[[RunRecord], Section | None]
-"""Called once per page, in the order of SECTIONS; None where the run has nothing to show."""
+SectionMaker = Callable[[RunRecord], ReportSection | None]
+"""Builds a section from a run, or returns None if the run has nothing to show there.
+
+Called once per page, in the order of SECTIONS.
+"""
 
 
-class Span(NamedTuple):
-    """From when to when, in seconds since 1970."""
+class TimeSpan(NamedTuple):
+    """Start and end of a period, in seconds since 1970."""
 
     start_s: float
     end_s: float
@@ -32,19 +35,19 @@ class Span(NamedTuple):
         return max(self.end_s - self.start_s, 0.0)
 
 
-def span_of(record: RunRecord) -> Span:
-    """When the run went on; one that has not ended counts up to the last thing it said."""
+def span_of(record: RunRecord) -> TimeSpan:
+    """Return the period of a run. A run that has not ended counts up to its last event."""
     times = [stamped.time_s for stamped in record.events]
     ends = [stamped.time_s for stamped in record.events if isinstance(stamped.event, RunEnded)]
     started = record.config.get("started_s")
     start_s = min(times, default=0.0)
     if isinstance(started, int | float) and 0 <= started <= MAX_TIME_S:
         start_s = float(started)
-    return Span(start_s, max(ends or times, default=start_s))
+    return TimeSpan(start_s, max(ends or times, default=start_s))
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
-    """A key that sorts worker-10 after worker-9.
+    """Return a sort key that puts worker-10 after worker-9.
 
     >>> sorted(["worker-10", "worker-9"], key=natural_order)
     ['worker-9', 'worker-10']

@@ -1,11 +1,11 @@
-"""Predicted beside measured, part by part."""
+"""Predicted and measured costs side by side, by cost id."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from talka.events import Comparison, RunRecord
-from talka.report.base import Section
+from talka.report.base import ReportSection
 from talka.report.comparison_plot import Pair, pairs_plot
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.report.plots import bytes_axis, seconds_axis
@@ -15,13 +15,13 @@ FAR_OFF = 2.0  # a prediction that is wrong by this factor stands out in the tab
 
 
 class ComparisonRow(NamedTuple):
-    """One part in plain values; None where nobody said anything."""
+    """Predicted and measured cost of one cost id; None for what was not predicted or measured."""
 
     cost_id: str
     predicted_seconds: float | None
     measured_seconds: float | None
     seconds_ratio: float | None
-    """Measured over predicted: at 2.0 it took twice as long as foreseen."""
+    """Measured over predicted seconds: 2.0 means it took twice as long as predicted."""
     predicted_bytes: float | None
     measured_bytes: float | None
     bytes_ratio: float | None
@@ -29,19 +29,21 @@ class ComparisonRow(NamedTuple):
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[ComparisonRow]:
+    """Turn comparisons into rows of plain values, with ratios."""
     return [_row(comparison) for comparison in comparisons]
 
 
-def comparison_section(record: RunRecord) -> Section:
+def comparison_section(record: RunRecord) -> ReportSection:
+    """Build the table and the plots of predicted and measured costs."""
     title = "Predicted beside measured"
     rows = comparison_rows(record.comparisons())
     if not rows:
-        return Section(title, note("Nothing was predicted or measured in this run."))
-    return Section(title, _table(rows) + _seconds_plot(rows) + _bytes_plot(rows))
+        return ReportSection(title, note("Nothing was predicted or measured in this run."))
+    return ReportSection(title, _table(rows) + _seconds_plot(rows) + _bytes_plot(rows))
 
 
 def format_ratio(ratio: float | None) -> str:
-    """How many times the prediction.
+    """Format a measured value as a multiple of its prediction.
 
     >>> format_ratio(1.0), format_ratio(250.0), format_ratio(0.00412), format_ratio(None)
     ('1.00x', '250x', '0.0041x', '')
@@ -79,7 +81,7 @@ def _ratio(predicted: float | None, measured: float | None) -> float | None:
 
 
 def _table(rows: Sequence[ComparisonRow]) -> str:
-    """Columns that would be empty from top to bottom are left out."""
+    """Return the table as HTML, without columns that would be empty in every row."""
     columns = [Column("cost")]
     columns += [Column("predicted time", "number"), Column("measured", "number")]
     columns += [Column("ratio", "number")]
@@ -87,10 +89,10 @@ def _table(rows: Sequence[ComparisonRow]) -> str:
         columns += [Column("predicted bytes", "number"), Column("measured", "number")]
         columns += [Column("ratio", "number")]
     if any(row.reason for row in rows):
-        columns += [Column("why it was predicted so", "long")]
+        columns += [Column("reason of the prediction", "long")]
     shown = [_cells(row, with_bytes=_has_bytes(rows)) for row in rows[:MAX_TABLE_ROWS]]
     num_left = len(rows) - MAX_TABLE_ROWS
-    rest = note(f"{num_left} more parts: talka report --format json") if num_left > 0 else ""
+    rest = note(f"{num_left} more costs: talka report --format json") if num_left > 0 else ""
     return table(columns, [cells[: len(columns)] for cells in shown]) + rest
 
 

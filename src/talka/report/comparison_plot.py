@@ -1,4 +1,4 @@
-"""Two bars per cost_id: predicted and measured."""
+"""A plot with two bars per cost id: predicted and measured."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +13,8 @@ MAX_PLOTTED_PARTS = 30
 
 
 class Pair(NamedTuple):
+    """Predicted and measured value of one cost id, in the same unit."""
+
     cost_id: str
     predicted: float | None
     measured: float | None
@@ -29,7 +31,7 @@ def pairs_plot(
     shown_as: Callable[[float], str],
     axis: Callable[["Figure", float], None],
 ) -> str:
-    """Nothing at all where every value is zero or unknown; else the parts that cost most."""
+    """Plot the pairs with the largest values; return "" if every value is zero or unknown."""
     known = [pair for pair in pairs if pair.largest > 0]
     if not known:
         return ""
@@ -44,7 +46,7 @@ def pairs_plot(
     axis(figure, max(pair.largest for pair in plotted))
     cut = ""
     if len(plotted) < len(known):
-        cut = note(f"The {len(plotted)} largest of {len(known)} parts.")
+        cut = note(f"The {len(plotted)} largest of {len(known)} costs.")
     name = title.lower().replace(" ", "-")
     return f"<h3>{escaped(title)}</h3>{cut}{as_html(figure, name)}"
 

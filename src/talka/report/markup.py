@@ -1,4 +1,4 @@
-"""Small pieces of HTML. All text that comes from a run passes through `escaped`."""
+"""Functions that return small pieces of HTML. All text of a run passes through `escaped`."""
 
 import html
 import json
@@ -11,26 +11,29 @@ from talka.units import format_bytes, format_rate, format_seconds
 MAX_VALUE_CHARACTERS = 200
 LONG_CHARACTERS = 40  # more than fits beside a name in one line
 MAX_TABLE_ROWS = 200
-_MAX_SCALED = 1e100  # larger numbers are shown as they stand
+_MAX_SCALED = 1e100  # larger numbers are shown without a unit
 
 
 class Column(NamedTuple):
+    """Heading and style of a table column."""
+
     title: str
     kind: str = ""
-    """A class of the style sheet: `number` stands right-aligned, `long` may wrap."""
+    """A class of the style sheet: `number` is right-aligned, `long` may wrap."""
 
 
 def escaped(text: object) -> str:
-    """HTML of a text; halves of surrogate pairs, which no file takes, become question marks."""
+    """Escape text for HTML; lone surrogates, which UTF-8 cannot encode, become question marks."""
     return html.escape(str(text).encode("utf-8", "replace").decode())
 
 
 def note(text: str) -> str:
+    """Return a paragraph in the style of a note."""
     return f'<p class="note">{escaped(text)}</p>'
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
+    """Return a table whose cells are HTML already."""
     head = "".join(f'<th class="{column.kind}">{escaped(column.title)}</th>' for column in columns)
     body = "".join(_row(columns, row) for row in rows)
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
@@ -43,7 +46,10 @@ def _row(columns: Sequence[Column], row: Sequence[str]) -> str:
 
 
 def facts(title: str, values: Mapping[str, Any], *, rest_in: str) -> str:
-    """A small table of names and values, such as a config; `rest_in` names where the rest is."""
+    """Return a small table of names and values, such as a config.
+
+    Beyond MAX_TABLE_ROWS rows, a note refers to the file `rest_in`.
+    """
     rows = [(name, _value(name, value)) for name, value in _flat(values)]
     shown = "".join(
         f'<tr><th>{escaped(name)}</th><td class="{_kind(text)}">{escaped(text)}</td></tr>'
@@ -74,7 +80,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def format_by_name(name: str, value: int | float) -> str:
-    """A number in the unit that its name ends in.
+    """Format a number in the unit at the end of its name.
 
     >>> format_by_name("sent_bytes", 25_000_000), format_by_name("link.rate_bits_per_s", 1e8)
     ('25.0 MB', '100 Mbit/s')

@@ -1,4 +1,4 @@
-"""The page itself: sections in order, one style sheet, plotly's script once, nothing from elsewhere."""
+"""The HTML page: sections in order, one style sheet and plotly's script, with no external files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from talka import __version__
 from talka.errors import OutputError, output_error
 from talka.events import RunRecord, read_run
 from talka.files import write_whole
-from talka.report.base import Section, SectionMaker
+from talka.report.base import ReportSection, SectionMaker
 from talka.report.comparison import comparison_section
 from talka.report.markup import escaped
 from talka.report.steps import steps_section
@@ -20,7 +20,7 @@ from talka.report.workers import workers_section
 
 SECTIONS: tuple[SectionMaker, ...] = (
     summary_section,  # first: its title is the page's
-    troubles_section,  # who opens the page of a failed run wants to know why
+    troubles_section,  # the first question about a failed run is why it failed
     comparison_section,
     steps_section,
     supersteps_section,
@@ -28,7 +28,7 @@ SECTIONS: tuple[SectionMaker, ...] = (
     workers_section,  # after the timeline, which shows where the idle time was
 )
 
-# The browser itself refuses every request, whatever a script on the page might try.
+# Makes the browser refuse every request, in case a script on the page attempts one.
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; form-action 'none'; base-uri 'none'"
@@ -36,7 +36,7 @@ _POLICY = (
 
 
 def write_report(run_dir: Path, out: Path | None = None) -> Path:
-    """Write the page of a run, also of one that still goes on; give back where it is.
+    """Write the page of a run, which may still be running, and return its path.
 
     The page is one file (about 5 MB, most of it plotly's script) that needs no network. Without
     `out` it is `report.html` in the run's own folder.
@@ -45,10 +45,10 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
 
 
 def write_page(record: RunRecord, out: Path | None = None) -> Path:
-    """`write_report` for a run that was read already."""
+    """Write the page of a run that was read already, and return its path."""
     path = record.dir / "report.html" if out is None else out
     try:
-        _check_place(path)
+        _check_target(path)
         write_whole(path, page(record))
     except OSError as error:
         raise output_error(path, error, "Choose another place with --out.") from error
@@ -56,22 +56,22 @@ def write_page(record: RunRecord, out: Path | None = None) -> Path:
 
 
 def page(record: RunRecord, *, sections: Sequence[SectionMaker] = SECTIONS) -> str:
-    """The whole page as text."""
-    made = [section for make in sections if (section := make(record)) is not None]
-    body = "".join(_section(section, is_first=index == 0) for index, section in enumerate(made))
+    """Return the whole page as HTML."""
+    shown = [section for make in sections if (section := make(record)) is not None]
+    body = "".join(_section(section, is_first=index == 0) for index, section in enumerate(shown))
     script = f"<script>{_plotly_script()}</script>" if "Plotly.newPlot(" in body else ""
-    place = escaped(record.dir.resolve())
-    title = made[0].title if made else record.dir.name
+    folder = escaped(record.dir.resolve())
+    title = shown[0].title if shown else record.dir.name
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escaped(title)} · {record.status}</title><style>{STYLE}</style>{script}</head>\n"
-        f"<body>{body}<footer>talka {escaped(__version__)} · {place}</footer></body></html>\n"
+        f"<body>{body}<footer>talka {escaped(__version__)} · {folder}</footer></body></html>\n"
     )
 
 
-def _section(section: Section, *, is_first: bool) -> str:
+def _section(section: ReportSection, *, is_first: bool) -> str:
     level = "h1" if is_first else "h2"
     return f"<section><{level}>{escaped(section.title)}</{level}>{section.body}</section>\n"
 
@@ -83,11 +83,14 @@ def _plotly_script() -> str:
     return script
 
 
-def _check_place(path: Path) -> None:
-    """A rename would put the page in the place of a device such as /dev/null."""
+def _check_target(path: Path) -> None:
+    """Raise OutputError unless `path` is or can become an ordinary file.
+
+    The page is written by a rename, which would replace a device such as /dev/null.
+    """
     if path.is_dir():
         raise OutputError(str(path), "is a folder", "Give the name of a file, such as report.html.")
     if path.exists() and not path.is_file():
-        raise OutputError(str(path), "is no ordinary file", "Give another name.")
+        raise OutputError(str(path), "is not an ordinary file", "Give another name.")
     if not path.parent.is_dir():
-        raise OutputError(str(path), "has no folder to be in", f"Make {path.parent} first.")
+        raise OutputError(str(path), "is not in an existing folder", f"Make {path.parent} first.")

@@ -1,4 +1,4 @@
-"""How every plot of the page looks: one palette, no background, no script from elsewhere."""
+"""The common look of all plots: one palette, no background, no external script."""
 
 import html
 from collections import Counter
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-# People with any kind of colour blindness can tell these apart: Okabe and Ito's colours without
-# black and yellow, which vanish on a dark or a light page, then wine and olive of Paul Tol's.
+# Distinguishable with any kind of colour blindness: Okabe and Ito's colours without black and
+# yellow, which vanish on a dark or a light page, then Paul Tol's wine and olive.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#AA4466")
 NEUTRAL = "#8a8f98"
 ALARM = "#E5383B"
 
 
 def label(text: str, *, max_characters: int = 40) -> str:
-    """Text for an axis, a legend or a hover box, where plotly would read tags and links.
+    """Shorten and escape text for an axis, a legend or a hover box: plotly interprets tags there.
 
     >>> label("<b>stage</b>")
     '&lt;b&gt;stage&lt;/b&gt;'
@@ -27,7 +27,7 @@ def label(text: str, *, max_characters: int = 40) -> str:
 
 
 def row_labels(names: Iterable[str]) -> dict[str, str]:
-    """A label per row; plotly would draw rows of one label over each other.
+    """Return a distinct label for each row: plotly draws rows with the same label as one row.
 
     >>> list(row_labels(["a" * 50, "a" * 51]).values())[1][-8:]
     'aaaa…  2'
@@ -42,15 +42,15 @@ def row_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
-    """An empty plot with one row per worker or part, the first one on top.
+    """Return an empty plot with one row per worker or cost id, the first on top.
 
-    Text and grid lines get their colours from the style sheet, which knows light and dark.
+    Text and grid lines get their colours from the style sheet, which supports light and dark.
     """
     figure = _figure(90 + row_px * num_rows)
     figure.update_layout(barmode=barmode, bargap=0.3)
     figure.update_xaxes(gridcolor=NEUTRAL, zeroline=False, automargin=True, rangemode="tozero")
     figure.update_yaxes(
-        type="category",  # else rows named 0, 1, 2 become a scale
+        type="category",  # otherwise plotly treats rows named 0, 1, 2 as numbers
         autorange="reversed",
         automargin=True,
         fixedrange=True,
@@ -62,7 +62,7 @@ def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
 
 
 def step_plot(*, unit: str, most: float) -> "Figure":
-    """An empty plot of something over the steps of a training."""
+    """Return an empty plot of a quantity over training steps."""
     figure = _figure(280)
     figure.update_layout(hovermode="x unified")
     figure.update_xaxes(
@@ -100,7 +100,7 @@ def _figure(height_px: int) -> "Figure":
 
 
 def seconds_axis(figure: "Figure", longest_s: float, title: str = "") -> None:
-    """Ticks such as 20 ms or 1.5 s; from 1000 s on whole seconds, as nobody reads kiloseconds."""
+    """Format ticks as 20 ms or 1.5 s, and from 1000 s as whole seconds instead of kiloseconds."""
     if longest_s < 1000:
         figure.update_xaxes(tickformat="~s", ticksuffix="s")
     else:
@@ -109,11 +109,12 @@ def seconds_axis(figure: "Figure", longest_s: float, title: str = "") -> None:
 
 
 def bytes_axis(figure: "Figure", most_bytes: float) -> None:
+    """Format ticks as bytes with an SI prefix."""
     figure.update_xaxes(tickformat="~s", ticksuffix="B")
 
 
 def as_html(figure: "Figure", name: str) -> str:
-    """The plot as a part of the page; the page brings plotly's script once."""
+    """Return the plot as HTML without plotly's script, which the page includes once."""
     from plotly.io import to_html
 
     text: str = to_html(

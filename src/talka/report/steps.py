@@ -1,22 +1,22 @@
-"""Training steps: where their time goes, what they send, what is still to be said."""
+"""Training steps: seconds by kind of work, bytes sent, and norms of the residuals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from talka.events import RunRecord
-from talka.report.base import Section, natural_order
+from talka.report.base import ReportSection, natural_order
 from talka.report.markup import escaped, note
 from talka.report.plots import PALETTE, as_html, label, step_plot
 from talka.report.step_series import (
     KINDS,
     NormSeen,
-    Step,
+    StepPoint,
     norms_of,
     num_workers_of,
     steps_of,
-    thinned,
     thinned_norms,
+    thinned_steps,
 )
 from talka.units import format_bytes, format_seconds
 
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _LOOKS = [(color, dash) for dash in ("solid", "dot") for color in PALETTE]
-"""One for each worker; curves of more could not be told apart."""
+"""Color and dash of each worker's curve. More workers than these are not drawn."""
 
 
-def steps_section(record: RunRecord) -> Section | None:
+def steps_section(record: RunRecord) -> ReportSection | None:
+    """Build the section of a training run; None for a run without steps."""
     steps, norms = steps_of(record), norms_of(record)
     if not steps:
         return None
     timed = [step for step in steps if not step.is_first] or steps
     body = f"<p>{escaped(_in_words(steps, timed, num_workers_of(record)))}</p>"
     body += _seconds_plot(timed) + _bytes_plot(steps) + _norms_plot(norms)
-    return Section("Training steps", body)
+    return ReportSection("Training steps", body)
 
 
-def _in_words(steps: Sequence[Step], timed: Sequence[Step], num_workers: int) -> str:
+def _in_words(steps: Sequence[StepPoint], timed: Sequence[StepPoint], num_workers: int) -> str:
     sent_bytes = sum(step.sent_bytes for step in steps)
     means = {kind: fmean(step.seconds[kind] for step in timed) for kind in KINDS}
     whole_s = sum(means.values())
-    where = ", ".join(
+    shares = ", ".join(
         f"{kind} {format_seconds(seconds)} ({seconds / whole_s if whole_s else 0:.0%})"
         for kind, seconds in means.items()
     )
     return (
         f"{num_workers} {_plural('worker', num_workers)} took {len(steps):,} "
         f"{_plural('step', len(steps))} and sent {format_bytes(sent_bytes)} in all, "
-        f"{format_bytes(sent_bytes / len(steps))} a step. Where the time of a step went, on the "
-        f"mean: {where}."
+        f"{format_bytes(sent_bytes / len(steps))} per step. Mean seconds of a step: {shares}."
     )
 
 
@@ -66,8 +66,8 @@ class _Curve(NamedTuple):
     stackgroup: str | None = None
 
 
-def _seconds_plot(steps: Sequence[Step]) -> str:
-    points = thinned(steps)
+def _seconds_plot(steps: Sequence[StepPoint]) -> str:
+    points = thinned_steps(steps)
     numbers = [point.number for point in points]
     curves = [
         _Curve(kind, numbers, [point.seconds[kind] for point in points], color, stackgroup="one")
@@ -76,7 +76,7 @@ def _seconds_plot(steps: Sequence[Step]) -> str:
     most = max(sum(point.seconds.values()) for point in points)
     overlap = note(
         "Mean of all workers, without the first step, which includes the start. Buckets are encoded "
-        "and exchanged while the backward pass goes on, so a step can be shorter than its parts."
+        "and exchanged during the backward pass, so a step can be shorter than the sum of its parts."
     )
     figure = _drawn(step_plot(unit="s", most=most), curves, format_seconds)
     return (
@@ -85,8 +85,8 @@ def _seconds_plot(steps: Sequence[Step]) -> str:
     )
 
 
-def _bytes_plot(steps: Sequence[Step]) -> str:
-    points = thinned(steps)
+def _bytes_plot(steps: Sequence[StepPoint]) -> str:
+    points = thinned_steps(steps)
     sent_bytes = [point.sent_bytes for point in points]
     if not any(sent_bytes):
         return ""
@@ -104,10 +104,10 @@ def _norms_plot(norms: Mapping[str, Sequence[NormSeen]]) -> str:
     workers = sorted(norms, key=natural_order)
     curves = []
     for worker, (color, dash) in zip(workers, _LOOKS, strict=False):
-        seen = thinned_norms(norms[worker])
-        numbers, values = [one.number for one in seen], [one.norm for one in seen]
+        points = thinned_norms(norms[worker])
+        numbers, values = [point.number for point in points], [point.norm for point in points]
         curves.append(_Curve(worker, numbers, values, color, dash))
-    text = "How much each worker still has to say: the L2 norm of what compression lost so far."
+    text = "L2 norm of each worker's residuals: what compression has dropped and not yet sent."
     if len(curves) < len(workers):
         text += f" The first {len(curves)} of {len(workers)} workers."
     most = max(max(curve.values) for curve in curves)
@@ -132,7 +132,7 @@ def _drawn(
     return figure
 
 
-def _thinning(steps: Sequence[Step], points: Sequence[Step]) -> str:
+def _thinning(steps: Sequence[StepPoint], points: Sequence[StepPoint]) -> str:
     if len(points) == len(steps):
         return ""
     return note(f"{len(steps):,} steps, drawn as {len(points)} means of neighbours.")

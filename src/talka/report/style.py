@@ -1,4 +1,4 @@
-"""The style sheet of the page: system fonts, light or dark as the reader's system says."""
+"""The style sheet of the page: system fonts, light or dark as set in the reader's system."""
 
 STYLE = """
 :root {

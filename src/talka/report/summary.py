@@ -1,16 +1,18 @@
-"""The head of the page: how the run ended, what it used, what was asked and what came out."""
+"""The head of the page: status, totals, configuration and result of the run."""
 
 import shlex
 import time
 from typing import Any, NamedTuple
 
 from talka.events import RunRecord, Spilled, TaskAgain, TasksRan, WorkerLost
-from talka.report.base import Section, span_of
+from talka.report.base import ReportSection, span_of
 from talka.report.markup import escaped, facts
 from talka.units import format_bytes, format_count, format_seconds
 
 
 class Totals(NamedTuple):
+    """Totals over all workers of a run."""
+
     sent_bytes: float
     num_tasks: int
     num_tasks_again: int
@@ -18,18 +20,19 @@ class Totals(NamedTuple):
     num_workers_lost: int
 
 
-def summary_section(record: RunRecord) -> Section:
-    """Its title is the run's own name."""
+def summary_section(record: RunRecord) -> ReportSection:
+    """Build the summary; its title is the name of the run."""
     name = str(record.config.get("name") or record.dir.resolve().name)
     tables = [facts("Asked for", _mapping(record.config.get("config")), rest_in="config.json")]
     if record.result is not None:
         tables.append(facts("Result", record.result, rest_in="result.json"))
     tables.append(facts("Ran on", _environment(record), rest_in="config.json"))
     body = _head(record) + _tiles(totals_of(record)) + f'<div class="grid">{"".join(tables)}</div>'
-    return Section(name, body)
+    return ReportSection(name, body)
 
 
 def totals_of(record: RunRecord) -> Totals:
+    """Add up the totals from the events of a run."""
     events = [stamped.event for stamped in record.events]
     return Totals(
         sent_bytes=_sent_bytes(record),
@@ -41,7 +44,7 @@ def totals_of(record: RunRecord) -> Totals:
 
 
 def _sent_bytes(record: RunRecord) -> float:
-    """Of all parts; what `stage/2` sent includes what its part `stage/2/exchange` sent."""
+    """Add up measured bytes, skipping ids inside another: `stage/2` includes `stage/2/exchange`."""
     sent = {
         comparison.cost_id: comparison.measured.sent_bytes
         for comparison in record.comparisons()
@@ -53,7 +56,7 @@ def _sent_bytes(record: RunRecord) -> float:
 
 
 def _above(cost_id: str) -> list[str]:
-    """The parts that this one is inside of.
+    """Return the cost ids that contain this one.
 
     >>> _above("stage/2/exchange")
     ['stage', 'stage/2']

@@ -1,16 +1,15 @@
-"""Supersteps as series of numbers, thinned to what an eye can tell apart."""
+"""Supersteps as series of numbers, thinned to as many bars as a plot can show."""
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from talka.events import RunRecord, SuperstepDone, TaskAgain
-
-MAX_BARS: Final = 500
+from talka.report.thinning import MAX_POINTS, thinned
 
 
 class Superstep(NamedTuple):
-    """One superstep over all partitions, or, thinned, the mean of several."""
+    """One superstep over all partitions, or, after thinning, the mean of several."""
 
     number: float
     num_active: float
@@ -19,14 +18,14 @@ class Superstep(NamedTuple):
     edges: float
     seconds: float
     way: str
-    """Which way messages went along edges: "push", "pull", "both", or "other"."""
+    """Direction of the messages along edges: "push", "pull", "both", or "other"."""
     num_again: int
-    """Tasks that ran once more while it went on."""
+    """Number of tasks that were run again during the superstep."""
 
 
 def supersteps_of(record: RunRecord) -> list[Superstep]:
-    """All supersteps, in order. A second program in the same run goes on counting."""
-    found: list[Superstep] = []
+    """Return all supersteps in order. A second program in the same run continues the numbering."""
+    supersteps: list[Superstep] = []
     before, last, num_again = 0, -1, 0
     for _, _, event in record.events:
         if isinstance(event, TaskAgain):
@@ -35,16 +34,16 @@ def supersteps_of(record: RunRecord) -> list[Superstep]:
             if event.superstep <= last:
                 before += last + 1
             last = event.superstep
-            found.append(_superstep(event, before + event.superstep, num_again))
+            supersteps.append(_superstep(event, before + event.superstep, num_again))
             num_again = 0
-    return found
+    return supersteps
 
 
-def thinned(supersteps: Sequence[Superstep], *, max_bars: int = MAX_BARS) -> list[Superstep]:
-    """At most so many: neighbours become their mean, and those that went two ways "both"."""
-    size = -(-len(supersteps) // max_bars)
-    groups = [supersteps[start : start + size] for start in range(0, len(supersteps), size or 1)]
-    return [few[0] if len(few) == 1 else _mean(few) for few in groups]
+def thinned_supersteps(
+    supersteps: Sequence[Superstep], *, max_bars: int = MAX_POINTS
+) -> list[Superstep]:
+    """Replace neighbours by their mean if there are too many; the way of mixed ones is "both"."""
+    return thinned(supersteps, _mean, max_points=max_bars)
 
 
 def _superstep(event: SuperstepDone, number: int, num_again: int) -> Superstep:
@@ -61,15 +60,15 @@ def _superstep(event: SuperstepDone, number: int, num_again: int) -> Superstep:
     )
 
 
-def _mean(few: Sequence[Superstep]) -> Superstep:
-    walked = {one.way for one in few} - {"other"}
+def _mean(group: Sequence[Superstep]) -> Superstep:
+    ways = {superstep.way for superstep in group} - {"other"}
     return Superstep(
-        number=fmean(one.number for one in few),
-        num_active=fmean(one.num_active for one in few),
-        num_messages=fmean(one.num_messages for one in few),
-        sent_bytes=fmean(one.sent_bytes for one in few),
-        edges=fmean(one.edges for one in few),
-        seconds=fmean(one.seconds for one in few),
-        way=walked.pop() if len(walked) == 1 else "both" if walked else "other",
-        num_again=sum(one.num_again for one in few),
+        number=fmean(superstep.number for superstep in group),
+        num_active=fmean(superstep.num_active for superstep in group),
+        num_messages=fmean(superstep.num_messages for superstep in group),
+        sent_bytes=fmean(superstep.sent_bytes for superstep in group),
+        edges=fmean(superstep.edges for superstep in group),
+        seconds=fmean(superstep.seconds for superstep in group),
+        way=ways.pop() if len(ways) == 1 else "both" if ways else "other",
+        num_again=sum(superstep.num_again for superstep in group),
     )

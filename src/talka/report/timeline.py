@@ -1,12 +1,12 @@
-"""Who worked when: one row per worker, one per writer of phases, one colour per kind of work."""
+"""The timeline: one row per worker and per process with phases, one colour per kind of work."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from talka.events import RunRecord, WorkerLost
-from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, melted, with_few_kinds
-from talka.report.base import Section, Span, natural_order, span_of
+from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, merged, with_few_kinds
+from talka.report.base import ReportSection, TimeSpan, natural_order, span_of
 from talka.report.markup import note
 from talka.report.plots import (
     ALARM,
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MAX_ROWS = 64
-NARROWEST = 1 / 1000  # of the whole: about a pixel, so that nothing that ran is invisible
+NARROWEST = 1 / 1000  # least width as a share of the plot: about a pixel, so every bar is visible
 
 
-def timeline_section(record: RunRecord) -> Section | None:
+def timeline_section(record: RunRecord) -> ReportSection | None:
+    """Build the timeline; None for a run without tasks and phases."""
     bars = bars_of(record)
     if not bars:
         return None
     rows = sorted({bar.row for bar in bars}, key=_row_order)
     shown = row_labels(rows[:MAX_ROWS])
     of_rows = [bar._replace(row=shown[bar.row]) for bar in bars if bar.row in shown]
-    drawn = melted(with_few_kinds(of_rows, max_kinds=len(_LOOKS)))
+    drawn = merged(with_few_kinds(of_rows, max_kinds=len(_LOOKS)))
     span = _span(record, bars)
     figure = horizontal_bars(num_rows=len(shown), row_px=30, barmode="overlay")
     figure.update_yaxes(categoryorder="array", categoryarray=list(shown.values()))
@@ -42,7 +43,7 @@ def timeline_section(record: RunRecord) -> Section | None:
     for kind, look in _looks(drawn).items():
         _add(figure, kind, [bar for bar in drawn if bar.kind == kind], look, span)
     _add_losses(figure, record, shown, span)
-    return Section(
+    return ReportSection(
         "Timeline",
         _notes(len(of_rows), len(drawn), len(rows), len(shown)) + as_html(figure, "timeline"),
     )
@@ -52,10 +53,10 @@ def _row_order(row: str) -> tuple[bool, list[tuple[int, str]]]:
     return not row.startswith("driver"), natural_order(row)
 
 
-def _span(record: RunRecord, bars: Sequence[Bar]) -> Span:
-    """Bars of workers whose clocks differ may stick out of the run itself."""
+def _span(record: RunRecord, bars: Sequence[Bar]) -> TimeSpan:
+    """Return the run's period, extended to bars of workers whose clocks differ."""
     span = span_of(record)
-    return Span(span.start_s, max(span.end_s, *(bar.end_s for bar in bars)))
+    return TimeSpan(span.start_s, max(span.end_s, *(bar.end_s for bar in bars)))
 
 
 class _Look(NamedTuple):
@@ -64,11 +65,14 @@ class _Look(NamedTuple):
 
 
 _LOOKS = [_Look(color) for color in PALETTE] + [_Look(color, "/") for color in PALETTE]
-_GREY = _Look(NEUTRAL)  # for what has no colour of its own
+_GREY = _Look(NEUTRAL)  # for `several` and `others`
 
 
 def _looks(bars: Sequence[Bar]) -> dict[str, _Look]:
-    """How each kind is drawn, in order of first appearance; what took longest is plainest."""
+    """Return the look of each kind, in order of first appearance.
+
+    Kinds with most busy time get plain colours, the others patterns.
+    """
     busy_s: defaultdict[str, float] = defaultdict(float)
     for bar in sorted(bars, key=lambda bar: bar.start_s):
         busy_s[bar.kind] += bar.busy_s
@@ -78,7 +82,7 @@ def _looks(bars: Sequence[Bar]) -> dict[str, _Look]:
     return {kind: looks.get(kind, _GREY) for kind in busy_s}
 
 
-def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: Span) -> None:
+def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: TimeSpan) -> None:
     narrowest_s = NARROWEST * span.seconds
     figure.add_bar(
         name=label(kind),
@@ -96,7 +100,7 @@ def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: Sp
     )
 
 
-def _hover(bar: Bar, span: Span) -> str:
+def _hover(bar: Bar, span: TimeSpan) -> str:
     lines = [
         f"<b>{label(bar.name, max_characters=80)}</b>",
         bar.row,
@@ -109,7 +113,9 @@ def _hover(bar: Bar, span: Span) -> str:
     return "<br>".join(lines)
 
 
-def _add_losses(figure: "Figure", record: RunRecord, rows: Mapping[str, str], span: Span) -> None:
+def _add_losses(
+    figure: "Figure", record: RunRecord, rows: Mapping[str, str], span: TimeSpan
+) -> None:
     losses = [
         (stamped.time_s, stamped.event)
         for stamped in record.events
@@ -128,11 +134,11 @@ def _add_losses(figure: "Figure", record: RunRecord, rows: Mapping[str, str], sp
 
 
 def _notes(num_bars: int, num_drawn: int, num_rows: int, num_shown: int) -> str:
-    notes = note("Drag across a stretch of time to look closer; a double click shows all again.")
+    notes = note("Drag to zoom into a period; double-click to zoom out.")
     if num_drawn < num_bars:
         notes += note(
-            f"{format_count(num_bars)} stretches of work, drawn as {format_count(num_drawn)}: "
-            "neighbours too short to see are joined."
+            f"{format_count(num_bars)} bars, drawn as {format_count(num_drawn)}: "
+            "neighbours too short to see are merged."
         )
     if num_shown < num_rows:
         notes += note(f"The first {num_shown} of {num_rows} rows.")

@@ -1,18 +1,18 @@
-"""What went wrong: errors with their tracebacks, lost workers, tasks that ran again and why."""
+"""Errors with their tracebacks, lost workers, and tasks that ran again with the reason."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from talka.events import Failure, RunRecord, Stamped, TaskAgain, WorkerLost
-from talka.report.base import Section, span_of
+from talka.report.base import ReportSection, span_of
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.units import format_seconds
 
 MAX_FAILURES = 50
 
 
-def troubles_section(record: RunRecord) -> Section | None:
-    """Absent where nothing went wrong; the summary's zeros say so already."""
+def troubles_section(record: RunRecord) -> ReportSection | None:
+    """Build the section of problems; None if there were none, as the summary then shows zeros."""
     failures = [stamped for stamped in record.events if isinstance(stamped.event, Failure)]
     losses = [stamped for stamped in record.events if isinstance(stamped.event, WorkerLost)]
     again = [stamped.event for stamped in record.events if isinstance(stamped.event, TaskAgain)]
@@ -21,10 +21,10 @@ def troubles_section(record: RunRecord) -> Section | None:
     if record.num_unreadable_lines:
         body += note(
             f"Lines of the event files that could not be read: {record.num_unreadable_lines} "
-            f"({record.num_damaged_lines} damaged, the others half a line of a killed writer or "
-            "events of a newer version)."
+            f"({record.num_damaged_lines} damaged, the others cut off when their writer was killed "
+            "or written by a newer version)."
         )
-    return Section("What went wrong", body) if body else None
+    return ReportSection("What went wrong", body) if body else None
 
 
 def _failures(failures: Sequence[Stamped], start_s: float) -> str:

@@ -1,10 +1,10 @@
-"""How busy each worker was between the first task and the last."""
+"""The share of time each worker was busy between the first task and the last."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
 from talka.events import RunRecord, TasksRan
-from talka.report.base import Section, natural_order
+from talka.report.base import ReportSection, natural_order
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.units import format_bytes, format_seconds
 
@@ -18,7 +18,8 @@ _COLUMNS = (
 )
 
 
-def workers_section(record: RunRecord) -> Section | None:
+def workers_section(record: RunRecord) -> ReportSection | None:
+    """Build the table of workers; None for a run without tasks."""
     of_workers: defaultdict[str, list[TasksRan]] = defaultdict(list)
     for stamped in record.events:
         if isinstance(stamped.event, TasksRan):
@@ -32,7 +33,7 @@ def workers_section(record: RunRecord) -> Section | None:
     num_left = len(workers) - MAX_TABLE_ROWS
     rest = note(f"{num_left} more workers") if num_left > 0 else ""
     window = note(f"Shares of the {format_seconds(window_s)} from the first task to the last.")
-    return Section("Busy share per worker", window + table(_COLUMNS, rows) + rest)
+    return ReportSection("Busy share per worker", window + table(_COLUMNS, rows) + rest)
 
 
 def _row(worker: str, ran: Sequence[TasksRan], window_s: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""What each training step did, as events, if there is a run directory."""
+"""Writes an event for each training step: bytes, seconds by kind of work, residual norms."""
 
 import math
 import time
@@ -10,10 +10,14 @@ from talka.exchange import Exchange, Meter, Prediction, predict
 from talka.network import Network
 
 NORM_EVERY = 50
+"""Steps between two residual norms, and between two comparisons with the prediction."""
 
 
 class Journal:
-    """Times the steps of one worker. Called by the hook and by the exchange's thread, in turns."""
+    """Times the steps of one worker and, if there is a run directory, writes them as events.
+
+    Called by the hook and by the exchange's thread, never by both at the same time.
+    """
 
     def __init__(self, run_dir: str | Path | None, layout: Layout, network: Network | None) -> None:
         self._run_dir, self._layout, self._network = run_dir, layout, network
@@ -23,34 +27,38 @@ class Journal:
         self._counted: dict[Exchange, Meter] = {}
         self._predictions: dict[Exchange, Prediction] = {}
         self._predicted_bytes, self._predicted_s = 0.0, 0.0
-        self._untold = Meter()
+        self._pending = Meter()
         self._ended_s = self._waits_s = time.perf_counter()
 
     def step_waits(self) -> None:
-        """The last bucket was handed over: from now on the backward pass has to wait."""
+        """Note that the last bucket was handed over: from now on the backward pass waits."""
         self._waits_s = time.perf_counter()
 
     def step_ends(self, exchange: Exchange) -> None:
+        """Count a step, and write its event."""
         now = time.perf_counter()
         compute_s = self._waits_s - self._ended_s
-        if self.num_steps:  # before the first one there was more than a step
+        if self.num_steps:  # the time before the first step includes the start
             self.compute_s += compute_s
         self._ended_s = now
         self.num_steps += 1
-        did = self._count(exchange)
+        delta = self._count(exchange)
         if self._run_dir is not None:
-            self._write(exchange, did, compute_s)
+            self._write(exchange, delta, compute_s)
 
     def _count(self, exchange: Exchange) -> Meter:
-        """What this exchange did since it was asked last: hooks may swap it, or warm up by another."""
-        meter = exchange.meter.copy()
-        did = meter - self._counted.get(exchange, Meter())
-        self._counted[exchange] = meter
-        self.total += did
-        self._untold += did
-        return did
+        """Return what the exchange's meter grew by since the last call for the same exchange.
 
-    def _write(self, exchange: Exchange, did: Meter, compute_s: float) -> None:
+        A hook may switch to another exchange, or use another one during warm-up.
+        """
+        meter = exchange.meter.copy()
+        delta = meter - self._counted.get(exchange, Meter())
+        self._counted[exchange] = meter
+        self.total += delta
+        self._pending += delta
+        return delta
+
+    def _write(self, exchange: Exchange, delta: Meter, compute_s: float) -> None:
         stream = self._open(exchange)
         if exchange not in self._predictions:
             self._predictions[exchange] = predict(exchange, self._layout, self._network)
@@ -60,12 +68,12 @@ class Journal:
         stream.emit(
             StepDone(
                 self.num_steps,
-                did.sent_bytes,
-                did.received_bytes,
+                delta.sent_bytes,
+                delta.received_bytes,
                 compute_s,
-                did.encode_s,
-                did.wait_s,
-                did.decode_s,
+                delta.encode_s,
+                delta.wait_s,
+                delta.decode_s,
             )
         )
         if self.num_steps % NORM_EVERY == 1:
@@ -83,21 +91,21 @@ class Journal:
         return self._stream
 
     def _compare(self, exchange: Exchange, stream: Stream) -> None:
-        """Predicted beside measured, both for all steps so far."""
+        """Write the prediction for all steps so far, and what was measured since the last call."""
         if exchange.rank == 0:
             reason = (
                 f"{self.num_steps} steps, {exchange.spec}: {self._predictions[exchange].reason}"
             )
             seconds = None if self._network is None else self._predicted_s
             stream.emit(Predicted("step/exchange", self._predicted_bytes, seconds, reason))
-        did, self._untold = self._untold, Meter()
-        stream.emit(
-            Measured("step/exchange", did.sent_bytes, did.encode_s + did.wait_s + did.decode_s)
-        )
+        delta, self._pending = self._pending, Meter()
+        seconds = delta.encode_s + delta.wait_s + delta.decode_s
+        stream.emit(Measured("step/exchange", delta.sent_bytes, seconds))
 
     def close(self, exchange: Exchange) -> None:
+        """Write the comparison of the last steps, and close the file."""
         if self._stream is not None:
-            if self._untold.num_calls:
+            if self._pending.num_calls:
                 self._compare(exchange, self._stream)
             self._stream.close()
             self._stream = None

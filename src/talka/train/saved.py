@@ -25,7 +25,7 @@ from talka.errors import SavedStateError
 from talka.exchange import Exchange
 from talka.exchange.topologies.low_rank import LowRank
 from talka.files import whole_file
-from talka.train.saved_file import Expected, Problem, Saved, checksum, parse
+from talka.train.saved_file import Expected, SavedState, SavedStateProblem, checksum, parse
 
 FORMAT = "talka-exchange-2"
 _DICT = "the dict given to load_state_dict()"
@@ -88,10 +88,10 @@ def from_dict(exchange: Exchange, state: object, shapes: Shapes) -> Progress:
     return _load(exchange, _DICT, lambda: [_read_dict(exchange, state, shapes)])
 
 
-def _load(exchange: Exchange, source: str, read: Callable[[], list[Saved]]) -> Progress:
+def _load(exchange: Exchange, source: str, read: Callable[[], list[SavedState]]) -> Progress:
     """Read, compare with all other ranks, and only then change the exchange."""
     problem: SavedStateError | None = None
-    files: list[Saved] = []
+    files: list[SavedState] = []
     try:
         files = read()
     except SavedStateError as error:
@@ -104,11 +104,11 @@ def _load(exchange: Exchange, source: str, read: Callable[[], list[Saved]]) -> P
     return Progress(max(files[0].step, 0), files[0].rates, files[0].scale)
 
 
-def _read_dict(exchange: Exchange, state: object, shapes: Shapes) -> Saved:
+def _read_dict(exchange: Exchange, state: object, shapes: Shapes) -> SavedState:
     tensors, metadata = _parts(state)
     try:
         saved = parse(tensors, metadata, Expected(exchange.spec, exchange.name, shapes))
-    except Problem as error:
+    except SavedStateProblem as error:
         raise SavedStateError(_DICT, str(error)) from None
     if saved.num_workers != exchange.num_workers:
         raise SavedStateError(
@@ -141,7 +141,7 @@ def _is_dict_of(value: object, kind: type) -> bool:
     )
 
 
-def read_file(path: Path, expected: Expected) -> Saved:
+def read_file(path: Path, expected: Expected) -> SavedState:
     """Read and check one rank's file. Raise SavedStateError for whatever is wrong with it."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -153,11 +153,11 @@ def read_file(path: Path, expected: Expected) -> Saved:
         raise SavedStateError(str(path), f"cannot be read ({error})") from None
     try:
         return parse(state, metadata, expected)
-    except Problem as error:
+    except SavedStateProblem as error:
         raise SavedStateError(str(path), str(error)) from None
 
 
-def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[Saved]:
+def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[SavedState]:
     """Read the file of this rank, or those of all ranks if they were another number."""
     expected = Expected(exchange.spec, exchange.name, shapes)
     first = _path(folder, 0)
@@ -179,7 +179,7 @@ def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[Saved]
     return files
 
 
-def _check_same_save(folder: Path, files: Sequence[Saved]) -> None:
+def _check_same_save(folder: Path, files: Sequence[SavedState]) -> None:
     if len({saved.identity for saved in files}) > 1:
         steps = sorted({saved.step_text for saved in files})
         raise SavedStateError(str(folder), _mixed(steps))
@@ -190,7 +190,7 @@ def _mixed(steps: Sequence[str]) -> str:
 
 
 def _compare(
-    exchange: Exchange, source: str, files: Sequence[Saved], problem: SavedStateError | None
+    exchange: Exchange, source: str, files: Sequence[SavedState], problem: SavedStateError | None
 ) -> None:
     """Raise SavedStateError on all ranks if one of them could not read its part of one save."""
     mine = torch.tensor([0, *files[0].identity] if files else [1, 0, 0, 0])

@@ -17,7 +17,7 @@ _TYPES = (torch.float32, torch.float64, torch.int64)
 _MAX_INT = (1 << 62) - 1
 
 
-class Problem(Exception):
+class SavedStateProblem(Exception):
     """What is wrong with a file, as the end of a sentence that begins with its path."""
 
 
@@ -30,7 +30,7 @@ class Expected(NamedTuple):
     """By the names of all parameters of the model."""
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """The content of one file."""
 
     state: dict[str, Tensor]
@@ -52,19 +52,19 @@ class Saved(NamedTuple):
         return "an unknown step" if self.step < 0 else f"step {self.step}"
 
 
-def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expected) -> Saved:
+def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expected) -> SavedState:
     """Check everything in a file. Raise Problem for what is damaged or does not belong here."""
     version = metadata.get("format")
     if version not in FORMATS:
-        raise Problem("was not written by save() or state_dict()")
+        raise SavedStateProblem("was not written by save() or state_dict()")
     if any(tensor.dtype not in _TYPES for tensor in state.values()):
-        raise Problem("holds tensors of a type that save() does not write")
+        raise SavedStateProblem("holds tensors of a type that save() does not write")
     covered = dict(metadata) if version == FORMATS[1] else {}
     if metadata.get("checksum") != checksum(state, covered):
-        raise Problem("was changed since: its checksum does not match")
+        raise SavedStateProblem("was changed since: its checksum does not match")
     spec, exchange = metadata.get("spec"), metadata.get("exchange")
     if (spec, exchange) != (expected.spec, expected.exchange):
-        raise Problem(
+        raise SavedStateProblem(
             f"was saved with {spec} by {exchange}, here is {expected.spec} by {expected.exchange}"
         )
     num_workers = _whole_number(metadata, "num_workers", at_least=1)
@@ -76,7 +76,7 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
         rates, shapes = _rates(metadata), _shapes(metadata)
     for key, tensor in state.items():
         _check_tensor(key, tensor, expected, shapes)
-    return Saved(state, num_workers, step, save, rates, _scale(metadata))
+    return SavedState(state, num_workers, step, save, rates, _scale(metadata))
 
 
 def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
@@ -93,9 +93,9 @@ def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
 def _whole_number(metadata: Mapping[str, str], key: str, *, at_least: int) -> int:
     text = metadata.get(key, "")
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise Problem(f"has {key} {text[:40]!r}, which is not a whole number")
+        raise SavedStateProblem(f"has {key} {text[:40]!r}, which is not a whole number")
     if not at_least <= int(text) <= _MAX_INT:
-        raise Problem(f"has {key} {text}, which is out of range")
+        raise SavedStateProblem(f"has {key} {text}, which is out of range")
     return int(text)
 
 
@@ -103,9 +103,9 @@ def _json_object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
     try:
         value = json.loads(metadata.get(key, ""))
     except (ValueError, RecursionError):
-        raise Problem(f"has {key} that are not JSON") from None
+        raise SavedStateProblem(f"has {key} that are not JSON") from None
     if not isinstance(value, dict):
-        raise Problem(f"has {key} that are not a JSON object")
+        raise SavedStateProblem(f"has {key} that are not a JSON object")
     return value
 
 
@@ -113,7 +113,9 @@ def _rates(metadata: Mapping[str, str]) -> dict[str, float]:
     rates = _json_object(metadata, "rates")
     for name, rate in rates.items():
         if type(rate) is not float or not 0 <= rate < math.inf:
-            raise Problem(f"has a learning rate of {name!r} that is not a number of at least 0")
+            raise SavedStateProblem(
+                f"has a learning rate of {name!r} that is not a number of at least 0"
+            )
     return rates
 
 
@@ -125,7 +127,7 @@ def _scale(metadata: Mapping[str, str]) -> float:
     except ValueError:
         scale = math.nan
     if not 0 < scale < math.inf:
-        raise Problem(f"has scale {text[:40]!r}, which is not a number above 0")
+        raise SavedStateProblem(f"has scale {text[:40]!r}, which is not a number above 0")
     return scale
 
 
@@ -133,7 +135,7 @@ def _shapes(metadata: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     shapes = _json_object(metadata, "shapes")
     for name, shape in shapes.items():
         if type(shape) is not list or any(type(size) is not int or size < 0 for size in shape):
-            raise Problem(f"has a shape of {name!r} that is not a list of whole numbers")
+            raise SavedStateProblem(f"has a shape of {name!r} that is not a list of whole numbers")
     return {name: tuple(shape) for name, shape in shapes.items()}
 
 
@@ -143,24 +145,26 @@ def _check_tensor(
     side, _, rest = key.partition("/")
     kind, _, name = rest.partition("/")
     if side not in ("worker", "owner") or kind not in _CHECKS:
-        raise Problem(f"has an entry {key[:80]!r}, which save() does not write")
+        raise SavedStateProblem(f"has an entry {key[:80]!r}, which save() does not write")
     offset = 0
     if kind in ("times", "floor"):
         text, _, name = name.partition("/")
         if not (text.isascii() and text.isdecimal() and len(text) < 16):
-            raise Problem(f"has an entry {key[:80]!r}, which save() does not write")
+            raise SavedStateProblem(f"has an entry {key[:80]!r}, which save() does not write")
         offset = int(text)
     if name not in expected.shapes:
-        raise Problem(f"has state of a parameter {name[:80]!r}, which this model does not have")
+        raise SavedStateProblem(
+            f"has state of a parameter {name[:80]!r}, which this model does not have"
+        )
     shape = expected.shapes[name]
     saved_shape = saved_shapes.get(name)
     if saved_shape is not None and saved_shape != shape:
-        raise Problem(
+        raise SavedStateProblem(
             f"was saved for a parameter {name!r} of shape {saved_shape}, here it has shape {shape}"
         )
     problem = _CHECKS[kind](tensor, shape, offset, expected.spec)
     if problem:
-        raise Problem(f"has {problem} for parameter {name!r} of shape {shape}")
+        raise SavedStateProblem(f"has {problem} for parameter {name!r} of shape {shape}")
 
 
 def _vector_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:

@@ -110,13 +110,13 @@ def _start_of_command(parser: CommandParser, words: Sequence[str]) -> int | None
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.lab import RunOptions, run_lab
+    from talka.lab import LabRunOptions, run_lab
 
     if not args.cmd:
         advice = "Type it after `--`, such as: talka lab --hosts 4 --rate 100mbit -- talka probe"
         raise OptionError("the command", "is missing", advice)
 
-    options = RunOptions(troubles=_troubles(args), logs=args.logs, show=_show_on(args.format))
+    options = LabRunOptions(troubles=_troubles(args), logs=args.logs, show=_show_on(args.format))
     try:
         result = run_lab(_config(args), args.cmd, options, check=False)
     except InvalidValueError as error:

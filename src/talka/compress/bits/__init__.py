@@ -1,1 +1,1 @@
-"""Kernels over bits: packing, codes, checksums, random draws. Compiled, and free of the GIL."""
+"""Compiled kernels for packing, codes, checksums and random draws. They release the GIL."""

@@ -1,8 +1,9 @@
-"""A checksum at the speed of memory: it finds accidents on the way, it is no signature.
+"""A checksum at the speed of memory. It detects accidental damage; it is not a signature.
 
-Four rows of sixteen 32-bit words, each multiplied into its lane and rotated (the round of xxHash32);
-the lanes, the length and the rest are mixed at the end. Every single bit that changes changes the
-sum: each round maps different words to different lanes, each mix different lanes to different sums.
+Four rows of sixteen 32-bit words are each multiplied into their lanes and rotated (the round of
+xxHash32); the lanes, the length and the rest are mixed at the end. Flipping any single bit changes the
+sum: each round maps different words to different lanes, each mix maps different lanes to different
+sums.
 """
 
 from typing import Any
@@ -14,11 +15,11 @@ from talka.compiled import compiled
 from talka.compress.bits.lanes import LANES, counting, load, store
 
 _P1, _P2, _P3 = np.uint32(2654435761), np.uint32(2246822519), np.uint32(3266489917)
-_ROWS = 4  # that do not wait for one another
+_ROWS = 4  # independent of each other, so that the multiplications overlap
 
 
 def checksum(data: NDArray[np.uint8]) -> int:
-    """A number below 2^32 that depends on every byte and its place."""
+    """Return a number below 2^32 that depends on every byte and its position."""
     whole = len(data) // 4 * 4
     return int(_checksum(data[:whole].view(np.uint32), data[whole:]))
 

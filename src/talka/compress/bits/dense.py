@@ -1,4 +1,4 @@
-"""Kernels over whole values: what is wanted, copy, add. One pass over memory each."""
+"""Kernels over uncompressed values: add the residual, copy, scale. One pass over memory each."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ _NO_SIGN, _INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)
 
 @compiled
 def wanted(values: Any, residual: Any, at: Any) -> Any:
-    """What a row of sixteen is to say: the values, and what was lost before."""
+    """Return sixteen values plus their residual: what should be sent."""
     if residual is None:
         return load(values, at)
     return load(values, at) + load(residual, at)
 
 
 def rest_of(array: Any, start: Any, stop: Any, size: Any) -> Any:
-    """In kernels: `array[start:stop]`, and zeros up to `size` values. None stays None."""
+    """Return `array[start:stop]` padded with zeros to `size`; None for None. For kernels only."""
     raise NotImplementedError
 
 
 def _rest_of(array: Any, start: Any, stop: Any, size: Any) -> Any:
-    def nothing(array: Any, start: Any, stop: Any, size: Any) -> Any:
+    def of_none(array: Any, start: Any, stop: Any, size: Any) -> Any:
         return None
 
     def rest_of(array: Any, start: Any, stop: Any, size: Any) -> Any:
@@ -34,7 +34,7 @@ def _rest_of(array: Any, start: Any, stop: Any, size: Any) -> Any:
         rest[: stop - start] = array[start:stop]
         return rest
 
-    return nothing if isinstance(array, types.NoneType) else rest_of
+    return of_none if isinstance(array, types.NoneType) else rest_of
 
 
 overload(rest_of)(_rest_of)
@@ -42,14 +42,14 @@ overload(rest_of)(_rest_of)
 
 @compiled
 def larger(worst: Any, floats: Any) -> Any:
-    """Lane by lane the larger magnitude, as signed bits: NaN is larger than infinity."""
+    """Return the larger magnitude of each lane, as signed bits: NaN is larger than infinity."""
     magnitude = signed(bits_of(floats) & _NO_SIGN)
     return where(magnitude > worst, magnitude, worst)
 
 
 @compiled
 def are_finite(worst: Any) -> Any:
-    """Whether all magnitudes that went into `worst` were finite."""
+    """Return True if all magnitudes that were passed to `larger` were finite."""
     rows = np.empty(LANES, np.int32)
     store(rows, 0, worst)
     return rows.max() < np.int32(_INFINITE)
@@ -57,7 +57,7 @@ def are_finite(worst: Any) -> Any:
 
 @compiled
 def copy(values: Any, residual: Any, sent: Any) -> Any:
-    """`sent` becomes `values + residual`; whether all of it is finite."""
+    """Write `values + residual` to `sent`; return True if all of it is finite."""
     full = len(values) // LANES * LANES
     worst = spread(np.int32(0))
     for at in range(0, full, LANES):
@@ -76,7 +76,7 @@ def copy(values: Any, residual: Any, sent: Any) -> Any:
 
 @compiled
 def take(sent: Any, out: Any, add: Any, scale: Any) -> None:
-    """`out` becomes, or with `add` grows by, `scale * sent`."""
+    """Set `out`, or with `add` increase it, by `scale * sent`."""
     full = len(out) // LANES * LANES
     if add:
         for at in range(0, full, LANES):

@@ -1,11 +1,12 @@
-"""Elias codes back to values: several codes of a table at once, at two places in turns.
+"""Decode Elias codes to values: several codes per table look-up, two streams in turns.
 
-Twelve bits of the stream hold one or two codes most of the time. What these say is looked up: how
-long they are, how far they go, and two levels with their places. A chunk of levels is gathered in a
-small buffer before it is added to the values, which are on their way into the cache meanwhile.
-Sections of few or of large levels are read one code at a time, and only those values are touched.
+Twelve bits of the stream usually hold one or two whole codes. A table look-up gives their length, the
+distance they advance, and up to two levels with their positions. A chunk of levels is collected in a
+small buffer before it is added to the values, which are prefetched into the cache meanwhile. Sections
+with few nonzero levels or with large ones are decoded one code at a time, and only the coded values
+are touched.
 
-What codes are stands in `elias.py`.
+The format is described in `elias.py`.
 """
 
 from functools import lru_cache
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 from talka.compiled import compiled, inlined
 from talka.compress.bits.elias import MARKED, num_marks
 from talka.compress.bits.lanes import LANES, leading_zeros, load, prefetch, spread, store, to_floats
-from talka.compress.bits.levels import Grid, of_buckets
+from talka.compress.bits.levels import Grid, scales_of_lanes
 
-_BITS = 12  # that are looked up: a table of 32 KB
-_AT_ONCE = 4  # look-ups of one load of 64 bits
-_CHUNK = 4096  # values; bytes that were just written are slow to read in rows of 16
-_BEYOND = 256  # what is looked up at once goes no further than this
-_FEW = 16  # one level in so many values, or fewer, are few
-_MOST_DIGITS = 28  # after the first: no section has more values, no grid more levels
+_BITS = 12  # per look-up: a table of 32 KB
+_LOOKUPS = 4  # look-ups per load of 64 bits
+_CHUNK = 4096  # values per buffer; bytes that were just written are slow to read in rows of 16
+_OVERHANG = 256  # positions behind a chunk that the look-ups of one load can reach
+_SPARSE_RATIO = 16  # with fewer nonzero levels than one in this many, decode code by code
+_MOST_DIGITS = 28  # binary digits after the first: no section has more values, no grid more levels
 _LARGEST_IN_TABLE, _LARGEST_IN_BUFFER = 31, 127
 _ONE, _BYTE = np.uint64(1), np.uint64(255)
 
@@ -32,7 +33,7 @@ _ONE, _BYTE = np.uint64(1), np.uint64(255)
 def read_codes(
     codes: NDArray[np.uint32], grid: Grid, add: Any, scale: Any, out: NDArray[np.float32]
 ) -> bool:
-    """What `write_codes` wrote, as `read_levels` does it; False if these are no such codes."""
+    """Decode what `write_codes` wrote, like `read_levels`; return False if the codes are invalid."""
     if len(codes) == 0 or int(codes[0]) > len(out):
         return False
     count = int(codes[0])
@@ -40,44 +41,48 @@ def read_codes(
         return False
     if not add:
         out[:] = 0
-    if count * _FEW < len(out) or grid.top >> 1 > _LARGEST_IN_BUFFER:
-        return bool(_read_few(codes, grid, scale, out))
+    if count * _SPARSE_RATIO < len(out) or grid.top >> 1 > _LARGEST_IN_BUFFER:
+        return bool(_read_sparse(codes, grid, scale, out))
     table = _table(min(grid.top >> 1, _LARGEST_IN_TABLE))
-    return bool(_read_many(codes, table, grid, scale, out))
+    return bool(_read_dense(codes, table, grid, scale, out))
 
 
 @compiled
-def _num_codes(codes: Any, number: Any) -> Any:
-    """After mark `number` and before the next."""
+def _num_codes_after(codes: Any, number: Any) -> Any:
+    """Return the number of codes between mark `number` and the next."""
     return max(0, min(MARKED, np.int64(codes[0]) - number * MARKED))
 
 
 @compiled
 def _end_of(codes: Any, number: Any, bit: Any, value: Any, num_values: Any) -> Any:
-    """Where the codes of mark `number`, which begin at this bit and value, have to end."""
+    """Return the bit and value at which the codes after mark `number` must end.
+
+    They start at `bit` and `value`.
+    """
     if number < num_marks(np.int64(codes[0])):
         return bit + np.int64(codes[1 + 2 * number]), value + np.int64(codes[2 + 2 * number])
     return 32 * len(codes), num_values
 
 
 @compiled
-def _ends_well(codes: Any, number: Any, bit: Any, value: Any, end: Any) -> Any:
-    """At the next mark, or in the last word, and in no value that is not there."""
+def _ends_at_mark(codes: Any, number: Any, bit: Any, value: Any, end: Any) -> Any:
+    """True if decoding stopped at the next mark, or in the last word and within the values."""
     if number < num_marks(np.int64(codes[0])):
         return bit == end[0] and value == end[1]
     return 0 <= end[0] - bit < 32 and value <= end[1]
 
 
 @compiled
-def _read_few(codes: Any, grid: Any, scale: Any, out: Any) -> Any:
+def _read_sparse(codes: Any, grid: Any, scale: Any, out: Any) -> Any:
+    """Decode one code at a time and add each level to its value; return False if invalid."""
     last, largest = num_marks(np.int64(codes[0])), np.uint64(grid.top >> 1)
     bit, value = 32 * (1 + 2 * last), 0
     bucket, bucket_end = 0, grid.bucket
     for number in range(last + 1):
         end = _end_of(codes, number, bit, value, len(out))
-        for _ in range(_num_codes(codes, number)):
-            length, way, level = _code_at(codes, bit, largest)
-            bit, value = bit + length, value + way
+        for _ in range(_num_codes_after(codes, number)):
+            length, distance, level = _code_at(codes, bit, largest)
+            bit, value = bit + length, value + distance
             if level == 0 or value > len(out):
                 return False
             if value > bucket_end:
@@ -85,36 +90,38 @@ def _read_few(codes: Any, grid: Any, scale: Any, out: Any) -> Any:
                 bucket_end = (bucket + 1) * grid.bucket
             steps = np.float32(2 * level)
             out[value - 1] += np.float32(np.float32(steps * grid.units[bucket]) * scale)
-        if not _ends_well(codes, number, bit, value, end):
+        if not _ends_at_mark(codes, number, bit, value, end):
             return False
     return True
 
 
 @compiled
 def _code_at(codes: Any, bit: Any, largest: Any) -> Any:
-    """Length, way and level of the code that begins here; level 0 if it is none."""
-    ahead = _ahead(codes, bit)
-    digits = leading_zeros(ahead)
+    """Return length, distance and level of the code at this bit; level 0 if it is invalid."""
+    bits = _next_64_bits(codes, bit)
+    digits = leading_zeros(bits)
     if digits > _MOST_DIGITS:
         return 0, 0, 0
     length = 2 * digits + 1
-    way = np.int64(ahead >> np.uint64(64 - length))
-    ahead = _ahead(codes, bit + length) if digits > 16 else np.uint64(ahead << np.uint64(length))
-    minus, magnitude = np.int64(ahead >> np.uint64(63)), _ONE
+    distance = np.int64(bits >> np.uint64(64 - length))
+    bits = (
+        _next_64_bits(codes, bit + length) if digits > 16 else np.uint64(bits << np.uint64(length))
+    )
+    is_negative, magnitude = np.int64(bits >> np.uint64(63)), _ONE
     length += 1
     if largest > _ONE:
-        ahead = np.uint64(ahead << _ONE)
-        more = 2 * min(leading_zeros(ahead), _MOST_DIGITS) + 1
-        magnitude = np.uint64(ahead >> np.uint64(64 - more))
-        length += more
+        bits = np.uint64(bits << _ONE)
+        magnitude_bits = 2 * min(leading_zeros(bits), _MOST_DIGITS) + 1
+        magnitude = np.uint64(bits >> np.uint64(64 - magnitude_bits))
+        length += magnitude_bits
     if magnitude > largest:
         return 0, 0, 0
-    return length, way, np.int64(magnitude) * (1 - 2 * minus)
+    return length, distance, np.int64(magnitude) * (1 - 2 * is_negative)
 
 
 @compiled
-def _ahead(codes: Any, bit: Any) -> Any:
-    """64 bits from `bit` on; zeros follow the last word."""
+def _next_64_bits(codes: Any, bit: Any) -> Any:
+    """Return the 64 bits that start at `bit`; zeros follow the last word."""
     at, shift = bit >> 5, np.uint64(bit & 31)
     if at + 2 < len(codes):
         first, second, third = codes[at], codes[at + 1], codes[at + 2]
@@ -129,11 +136,11 @@ def _ahead(codes: Any, bit: Any) -> Any:
 
 @lru_cache(maxsize=_LARGEST_IN_TABLE)
 def _table(largest: int) -> NDArray[np.uint64]:
-    """What the next twelve bits say, in bytes from the lowest on.
+    """Return the decoded content of each pattern of twelve bits, as bytes of a word, lowest first.
 
-    Their length, the values they go on, how many codes they are (0, 1 or 2), the places of two
-    levels from here on, and those levels. Where there is no second one, a zero stands at the next
-    place, which will be overwritten.
+    The bytes are: length in bits, distance that the codes advance, number of codes (0, 1 or 2),
+    positions of two levels relative to the current one, and the two levels. If there is no second
+    code, its level is 0 at the next position, which the next code overwrites.
     """
     table = np.zeros(1 << _BITS, np.uint64)
     _fill_table(np.uint64(largest), table)
@@ -145,29 +152,32 @@ def _fill_table(largest: Any, table: Any) -> None:
     codes = np.zeros(3, np.uint32)
     for bits in range(len(table)):
         codes[0] = bits << (32 - _BITS)
-        length, way, level = _code_at(codes, 0, largest)
+        length, distance, level = _code_at(codes, 0, largest)
         if level == 0 or length > _BITS:
             continue
-        count, place, other = 1, way, 0
-        more, further, found = _code_at(codes, length, largest)
-        if found != 0 and length + more <= _BITS:
-            count, place, other = 2, way + further - 1, found
-            length, further = length + more, way + further
-        else:
-            further = way
+        count, second_place, second_level, advance = 1, distance, 0, distance
+        next_length, next_distance, next_level = _code_at(codes, length, largest)
+        if next_level != 0 and length + next_length <= _BITS:
+            count, second_place, second_level = 2, distance + next_distance - 1, next_level
+            length, advance = length + next_length, distance + next_distance
         entry = np.uint64(0)
-        for byte in (other, level, place, way - 1, count, further, length):
+        for byte in (second_level, level, second_place, distance - 1, count, advance, length):
             entry = np.uint64(np.uint64(entry << np.uint64(8)) | np.uint64(byte & 255))
         table[bits] = entry
 
 
 @compiled
-def _read_many(codes: Any, table: Any, grid: Any, scale: Any, out: Any) -> Any:
+def _read_dense(codes: Any, table: Any, grid: Any, scale: Any, out: Any) -> Any:
+    """Decode the codes after two successive marks at a time; return False if they are invalid.
+
+    The marks are not trusted: each pair is checked to lie inside `codes` and `out` before it is
+    decoded, and each stream must end exactly at the next mark.
+    """
     last = num_marks(np.int64(codes[0]))
-    buffers = np.empty((2, _CHUNK + _BEYOND), np.int8)
+    buffers = np.empty((2, _CHUNK + _OVERHANG), np.int8)
     bit, value = 32 * (1 + 2 * last), 0
     for number in range(0, last + 1, 2):
-        left_a, left_b = _num_codes(codes, number), _num_codes(codes, number + 1)
+        left_a, left_b = _num_codes_after(codes, number), _num_codes_after(codes, number + 1)
         end_a = _end_of(codes, number, bit, value, len(out))
         end_b = end_a
         if number < last:
@@ -175,17 +185,17 @@ def _read_many(codes: Any, table: Any, grid: Any, scale: Any, out: Any) -> Any:
         if not (end_a[0] <= end_b[0] <= 32 * len(codes) and end_a[1] <= end_b[1] <= len(out)):
             return False
         a, b = (bit, value, left_a), (end_a[0], end_a[1], left_b)
-        a, b = _read_two(codes, table, a, end_a, b, end_b, buffers, grid, scale, out)
-        if a[2] != 0 or not _ends_well(codes, number, a[0], a[1], end_a):
+        a, b = _read_streams(codes, table, a, end_a, b, end_b, buffers, grid, scale, out)
+        if a[2] != 0 or not _ends_at_mark(codes, number, a[0], a[1], end_a):
             return False
-        if number < last and (b[2] != 0 or not _ends_well(codes, number + 1, b[0], b[1], end_b)):
+        if number < last and (b[2] != 0 or not _ends_at_mark(codes, number + 1, b[0], b[1], end_b)):
             return False
         bit, value = end_b
     return True
 
 
 @compiled
-def _read_two(
+def _read_streams(
     codes: Any,
     table: Any,
     a: Any,
@@ -197,80 +207,103 @@ def _read_two(
     scale: Any,
     out: Any,
 ) -> Any:
-    """Add what stands from `a` and `b` on, each a bit, a value and a number of codes, to the ends.
+    """Decode two streams up to their ends and add their values to `out`.
 
-    Gives the same three of where reading ended; that is elsewhere if the codes are wrong.
+    `a` and `b` are (bit, value, number of codes) at the start of each stream; the same three are
+    returned for where decoding stopped. They differ from the ends if the codes are invalid.
     """
+    # Decoding one stream is a chain of dependent steps: each look-up needs the length of the one
+    # before. Two independent chains in one loop keep the processor busy during these latencies.
+    #
+    # Each stream has a buffer of int8 levels for one chunk of 4,096 values, plus an overhang for
+    # what the last look-ups write behind it. `start` is the value at the buffer's first position,
+    # `place` the next position in it, `left` the number of codes not yet decoded. When both chunks
+    # are full, their levels are scaled and added to `out` in rows of 16 lanes, and the overhangs
+    # move to the front. `pending` is a level whose position is beyond the buffer: a code with a
+    # long distance; it is written once the buffer has moved there.
+    #
+    # The first inner loop has no branch per code as long as both streams are within the range in
+    # which look-ups are valid; the two loops after it finish each stream alone.
     levels_a, levels_b = buffers[0], buffers[1]
     levels_a[:], levels_b[:] = 0, 0
     largest = np.uint64(grid.top >> 1)
-    # Places are counted from the start of a row on, so that rows are those of the cache.
+    # Positions are counted from the start of a row, so that rows match cache lines.
     start_a, start_b = a[1] // LANES * LANES, b[1] // LANES * LANES
-    bit_a, place_a, left_a, late_a = a[0], a[1] - start_a, a[2], 0
-    bit_b, place_b, left_b, late_b = b[0], b[1] - start_b, b[2], 0
-    full_a, full_b = _last_look(codes, end_a[0]), _last_look(codes, end_b[0])
+    bit_a, place_a, left_a, pending_a = a[0], a[1] - start_a, a[2], 0
+    bit_b, place_b, left_b, pending_b = b[0], b[1] - start_b, b[2], 0
+    lookups_a, lookups_b = _last_lookup_bit(codes, end_a[0]), _last_lookup_bit(codes, end_b[0])
     while start_a < end_a[1] or start_b < end_b[1]:
-        late_a, late_b = _put(late_a, place_a, levels_a), _put(late_b, place_b, levels_b)
-        while place_a < _CHUNK and place_b < _CHUNK and bit_a <= full_a and bit_b <= full_b:
-            _fetch(out, start_a + place_a)
-            _fetch(out, start_b + place_b)
-            bit_a, place_a, num_a, long_a = _look(codes, table, bit_a, place_a, levels_a)
-            bit_b, place_b, num_b, long_b = _look(codes, table, bit_b, place_b, levels_b)
+        pending_a, pending_b = (
+            _put_level(pending_a, place_a, levels_a),
+            _put_level(pending_b, place_b, levels_b),
+        )
+        while place_a < _CHUNK and place_b < _CHUNK and bit_a <= lookups_a and bit_b <= lookups_b:
+            _prefetch_rows(out, start_a + place_a)
+            _prefetch_rows(out, start_b + place_b)
+            bit_a, place_a, num_a, long_a = _decode_lookups(codes, table, bit_a, place_a, levels_a)
+            bit_b, place_b, num_b, long_b = _decode_lookups(codes, table, bit_b, place_b, levels_b)
             left_a, left_b = left_a - num_a, left_b - num_b
             if long_a:
-                bit_a, place_a, left_a, late_a = _one(
+                bit_a, place_a, left_a, pending_a = _decode_one(
                     codes, largest, bit_a, place_a, left_a, levels_a
                 )
             if long_b:
-                bit_b, place_b, left_b, late_b = _one(
+                bit_b, place_b, left_b, pending_b = _decode_one(
                     codes, largest, bit_b, place_b, left_b, levels_b
                 )
         while place_a < _CHUNK and left_a > 0:
-            _fetch(out, start_a + place_a)
-            bit_a, place_a, left_a, late_a = _some(
-                codes, table, largest, bit_a, place_a, left_a, full_a, levels_a
+            _prefetch_rows(out, start_a + place_a)
+            bit_a, place_a, left_a, pending_a = _advance_stream(
+                codes, table, largest, bit_a, place_a, left_a, lookups_a, levels_a
             )
         while place_b < _CHUNK and left_b > 0:
-            _fetch(out, start_b + place_b)
-            bit_b, place_b, left_b, late_b = _some(
-                codes, table, largest, bit_b, place_b, left_b, full_b, levels_b
+            _prefetch_rows(out, start_b + place_b)
+            bit_b, place_b, left_b, pending_b = _advance_stream(
+                codes, table, largest, bit_b, place_b, left_b, lookups_b, levels_b
             )
-        # Places are in the buffer only as long as codes are left, whatever bits follow.
-        full_a, full_b = full_a if left_a > 0 else -1, full_b if left_b > 0 else -1
-        _add(levels_a, start_a, end_a[1], grid, scale, out)
-        _add(levels_b, start_b, end_b[1], grid, scale, out)
+        # Without codes left, positions may leave the buffer: bits that follow are not decoded.
+        lookups_a, lookups_b = lookups_a if left_a > 0 else -1, lookups_b if left_b > 0 else -1
+        _add_chunk(levels_a, start_a, end_a[1], grid, scale, out)
+        _add_chunk(levels_b, start_b, end_b[1], grid, scale, out)
         start_a, place_a = start_a + _CHUNK, place_a - _CHUNK
         start_b, place_b = start_b + _CHUNK, place_b - _CHUNK
     return (bit_a, start_a + place_a, left_a), (bit_b, start_b + place_b, left_b)
 
 
 @compiled
-def _last_look(codes: Any, end: Any) -> Any:
-    """The last bit from which on four look-ups see nothing but codes: of the last word who knows."""
-    return min(end, 32 * len(codes) - 32) - _AT_ONCE * _BITS
+def _last_lookup_bit(codes: Any, end: Any) -> Any:
+    """Last bit position where four table look-ups stay within valid codes.
+
+    The last word may contain padding.
+    """
+    return min(end, 32 * len(codes) - 32) - _LOOKUPS * _BITS
 
 
 @inlined
-def _fetch(out: Any, at: Any) -> None:
+def _prefetch_rows(out: Any, at: Any) -> None:
     prefetch(out, at)
     prefetch(out, at + LANES)
 
 
 @inlined
-def _look(codes: Any, table: Any, bit: Any, place: Any, levels: Any) -> Any:
-    """Levels of the next codes: bit and place after them, how many, and whether one was too long."""
+def _decode_lookups(codes: Any, table: Any, bit: Any, place: Any, levels: Any) -> Any:
+    """Decode with four look-ups; return bit, position, number of codes, and if one was too long.
+
+    The lowest three bytes of the table entries (length, distance, number of codes) are added up in
+    one word, `total`. A code too long for the table has an entry of 0, which advances nothing.
+    """
     at, shift = np.uint64(bit >> 5), np.uint64(bit & 31)
     both = np.uint64(np.uint64(np.uint64(codes[at]) << np.uint64(32)) | np.uint64(codes[at + _ONE]))
     low = np.uint64(np.uint64(codes[at + _ONE + _ONE]) << shift) >> np.uint64(32)
-    ahead = np.uint64(np.uint64(both << shift) | low)
+    bits = np.uint64(np.uint64(both << shift) | low)
     total = entry = np.uint64(0)
-    for _ in range(_AT_ONCE):
-        entry = table[np.uint64(ahead >> np.uint64(64 - _BITS))]
-        ahead = np.uint64(ahead << np.uint64(entry & np.uint64(63)))
+    for _ in range(_LOOKUPS):
+        entry = table[np.uint64(bits >> np.uint64(64 - _BITS))]
+        bits = np.uint64(bits << np.uint64(entry & np.uint64(63)))
         here = np.uint64(np.uint64(place) + _byte(total, 1))
         levels[np.uint64(here + _byte(entry, 3))] = np.int8(_byte(entry, 5))
         levels[np.uint64(here + _byte(entry, 4))] = np.int8(_byte(entry, 6))
-        total = np.uint64(total + entry)  # of the lowest three bytes none overflows
+        total = np.uint64(total + entry)  # none of the lowest three bytes overflows
     bit, place = bit + np.int64(_byte(total, 0)), place + np.int64(_byte(total, 1))
     return bit, place, np.int64(_byte(total, 2)), entry == np.uint64(0)
 
@@ -281,7 +314,7 @@ def _byte(entry: Any, number: Any) -> Any:
 
 
 @inlined
-def _some(
+def _advance_stream(
     codes: Any,
     table: Any,
     largest: Any,
@@ -291,27 +324,30 @@ def _some(
     full: Any,
     levels: Any,
 ) -> Any:
-    """Of one place alone: a look, or one code if that is too long or near the end."""
+    """Advance a single stream by four look-ups, or by one code if it is long or near the end."""
     if bit <= full:
-        bit, place, count, is_long = _look(codes, table, bit, place, levels)
+        bit, place, count, is_long = _decode_lookups(codes, table, bit, place, levels)
         if not is_long:
             return bit, place, left - count, 0
         left -= count
-    return _one(codes, largest, bit, place, left, levels)
+    return _decode_one(codes, largest, bit, place, left, levels)
 
 
 @compiled
-def _one(codes: Any, largest: Any, bit: Any, place: Any, left: Any, levels: Any) -> Any:
-    """One code of any length: bit, place, codes left (-1 if this is none) and a level, as `_put`."""
-    length, way, level = _code_at(codes, bit, largest)
+def _decode_one(codes: Any, largest: Any, bit: Any, place: Any, left: Any, levels: Any) -> Any:
+    """Decode one code of any length; return bit, position, codes left and a pending level.
+
+    -1 codes are left if the code is invalid.
+    """
+    length, distance, level = _code_at(codes, bit, largest)
     if level == 0:
         return 32 * len(codes), place, -1, 0
-    return bit + length, place + way, left - 1, _put(level, place + way, levels)
+    return bit + length, place + distance, left - 1, _put_level(level, place + distance, levels)
 
 
 @inlined
-def _put(level: Any, place: Any, levels: Any) -> Any:
-    """A level before `place`, if there is one and that is in the buffer; what is to be put later."""
+def _put_level(level: Any, place: Any, levels: Any) -> Any:
+    """Write a nonzero level before `place`; return it if that is beyond the buffer, otherwise 0."""
     if level == 0 or place > len(levels):
         return level
     levels[place - 1] = level
@@ -319,8 +355,8 @@ def _put(level: Any, place: Any, levels: Any) -> Any:
 
 
 @compiled
-def _add(levels: Any, start: Any, end: Any, grid: Any, scale: Any, out: Any) -> None:
-    """Add a chunk of levels to `out[start:end]`, and make room for the next."""
+def _add_chunk(levels: Any, start: Any, end: Any, grid: Any, scale: Any, out: Any) -> None:
+    """Add a chunk of levels to `out[start:end]`, and move the overhang to the buffer's front."""
     count = min(_CHUNK, end - start)
     full = count // LANES * LANES
     index = start // grid.bucket
@@ -328,13 +364,13 @@ def _add(levels: Any, start: Any, end: Any, grid: Any, scale: Any, out: Any) -> 
     for at in range(0, full, LANES):
         if start + at >= bucket_end:
             index, bucket_end = index + 1, bucket_end + grid.bucket
-        unit = of_buckets(grid.units, index, bucket_end - start - at)
+        unit = scales_of_lanes(grid.units, index, bucket_end - start - at)
         row = to_floats(load(levels, at) << 1) * unit * scale
         store(out, start + at, load(out, start + at) + row)
     for at in range(max(full, 0), count):
         unit = grid.units[(start + at) // grid.bucket]
         out[start + at] += np.float32(np.float32(np.float32(2 * levels[at]) * unit) * scale)
-    for at in range(0, _BEYOND, LANES):
+    for at in range(0, _OVERHANG, LANES):
         store(levels, at, load(levels, _CHUNK + at))
-    for at in range(_BEYOND, len(levels), LANES):
+    for at in range(_OVERHANG, len(levels), LANES):
         store(levels, at, spread(np.int32(0)))

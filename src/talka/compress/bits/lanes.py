@@ -1,14 +1,13 @@
-"""Sixteen values at once, in compiled kernels.
+"""Operations on sixteen values at once, for compiled kernels.
 
-LLVM turns few of the loops over bits into vector code, and fewer of those that also read and write
-memory: plain loops were several times slower. So kernels say themselves what happens to sixteen
-values: `w = load(values, at) + load(residual, at)`. Any machine has these operations, in registers of
-its own width.
+LLVM vectorizes few of the loops over bits, and fewer of those that also read and write memory: plain
+loops were several times slower. So kernels state the operations on sixteen values explicitly:
+`w = load(values, at) + load(residual, at)`. These compile on any machine, to registers of its width.
 
-Lanes have the operators of numbers; the right side may be one number for all lanes. Unsigned ones
-wrap. `load` and `store` look at `array[at : at + 16]`, which the caller has to know to exist (under
-NUMBA_BOUNDSCHECK=1 they check it). Numba's cache does not notice a change of this file: after one,
-remove the `__pycache__` folders of the kernels.
+Lanes support the operators of numbers; the right operand may be one number for all lanes. Unsigned
+lanes wrap around. `load` and `store` access `array[at : at + 16]`; the caller must ensure that it
+exists (with NUMBA_BOUNDSCHECK=1 they check it). Numba's cache does not notice changes to this file:
+after one, remove the `__pycache__` folders of the kernels.
 """
 
 import operator
@@ -22,7 +21,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
-LANES = 16  # 4-byte values in a cache line, and in the widest vector register there is
+LANES = 16  # 4-byte values per cache line, and per register of the widest kind (AVX-512)
 
 config: Any = numba.config
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
@@ -42,7 +41,7 @@ _WIDER = {
 
 
 class Lanes(types.Type):
-    """The type of sixteen numbers of one kind, or of sixteen yes or no."""
+    """Numba type of sixteen numbers of one kind, or of sixteen booleans."""
 
     def __init__(self, element: Any) -> None:
         self.element = element
@@ -56,18 +55,18 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, kind.code)  # type: ignore[no-untyped-call]
 
 
-def _for_all(context: Any, builder: Any, kind: Lanes, given: Any, value: Any) -> Any:
-    """Lanes as they are; one number in all lanes."""
-    if isinstance(given, Lanes):
+def _for_all(context: Any, builder: Any, kind: Lanes, value_type: Any, value: Any) -> Any:
+    """Return lanes unchanged, and a number as lanes that all hold it."""
+    if isinstance(value_type, Lanes):
         return value
-    nothing = ir.Constant(kind.code, ir.Undefined)
-    number = context.cast(builder, value, given, kind.element)
-    first = builder.insert_element(nothing, number, _I32(0))
+    undefined = ir.Constant(kind.code, ir.Undefined)
+    number = context.cast(builder, value, value_type, kind.element)
+    first = builder.insert_element(undefined, number, _I32(0))
     zeros = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
-    return builder.shuffle_vector(first, nothing, zeros)
+    return builder.shuffle_vector(first, undefined, zeros)
 
 
-# Operators: the builder's method for floats and for integers.
+# Operators, with the names of the builder's methods for floats and for integers.
 
 _ARITHMETIC = {
     operator.add: ("fadd", "add"),
@@ -106,7 +105,7 @@ def _add_operator(symbol: Any) -> None:
         real = isinstance(kind.element, types.Float)
         if symbol in _ARITHMETIC:
             return getattr(builder, _ARITHMETIC[symbol][0 if real else 1])(args[0], right)
-        if real:  # NaN is different from all, and nothing else
+        if real:  # NaN compares as different from everything, and every other comparison is False
             different = symbol is operator.ne
             compare = builder.fcmp_unordered if different else builder.fcmp_ordered
             return compare(_COMPARISONS[symbol], args[0], right)
@@ -124,7 +123,7 @@ for _symbol in (*_ARITHMETIC, *_COMPARISONS):
     _add_operator(_symbol)
 
 
-# Memory.
+# Memory access.
 
 
 def _place(
@@ -138,7 +137,7 @@ def _place(
             builder.icmp_signed(">", end, array.nitems),
         )
         with builder.if_then(outside, likely=False):
-            message = ("lanes outside of their array",)
+            message = ("lanes outside their array",)
             context.call_conv.return_user_exc(builder, IndexError, message)
     return builder.bitcast(builder.gep(array.data, [args[1]]), code.as_pointer())
 
@@ -147,11 +146,11 @@ def _check_place(array: Any, at: Any) -> None:
     if not isinstance(array, types.Array) or array.layout != "C" or array.ndim != 1:
         raise TypingError("lanes need a contiguous array")
     if at != types.int64:
-        raise TypingError(f"the place of lanes has to be int64, not {at}")
+        raise TypingError(f"the position of lanes must be int64, not {at}")
 
 
 def _load(context: Any, array: Any, at: Any) -> Any:
-    """`array[at : at + 16]`; 1- and 2-byte numbers become 4-byte ones."""
+    """Load `array[at : at + 16]`; 1- and 2-byte numbers become 4-byte numbers."""
     _check_place(array, at)
     item = array.dtype
     kind = Lanes(_WIDER.get(item, item))
@@ -159,16 +158,16 @@ def _load(context: Any, array: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = ir.VectorType(context.get_data_type(item), LANES)
         place = _place(context, builder, signature, args, code)
-        found = builder.load(place, align=item.bitwidth // 8)
+        loaded = builder.load(place, align=item.bitwidth // 8)
         if code == kind.code:
-            return found
-        return (builder.sext if item.signed else builder.zext)(found, kind.code)
+            return loaded
+        return (builder.sext if item.signed else builder.zext)(loaded, kind.code)
 
     return kind(array, at), generate
 
 
 def _store(context: Any, array: Any, at: Any, lanes: Any) -> Any:
-    """`array[at : at + 16] = lanes`; into 1- and 2-byte numbers go the low bits."""
+    """Store `array[at : at + 16] = lanes`; 1- and 2-byte numbers receive the low bits."""
     _check_place(array, at)
     item = array.dtype
 
@@ -183,10 +182,10 @@ def _store(context: Any, array: Any, at: Any, lanes: Any) -> Any:
 
 
 def _store_word(context: Any, array: Any, at: Any, word: Any) -> Any:
-    """`array[at : at + 8]`, which are bytes, become those of a number of 64 bits."""
+    """Store a 64-bit number as the bytes `array[at : at + 8]`."""
     _check_place(array, at)
     if array.dtype != types.uint8 or word != types.uint64:
-        raise TypingError(f"a word of {word} is no eight of {array.dtype}")
+        raise TypingError(f"store_word needs uint8 and a uint64, not {array.dtype} and {word}")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _place(context, builder, signature, args, _I64, 8)
@@ -197,7 +196,7 @@ def _store_word(context: Any, array: Any, at: Any, word: Any) -> Any:
 
 
 def _prefetch(context: Any, array: Any, at: Any) -> Any:
-    """`array[at]` will be changed soon; it need not exist."""
+    """Prefetch `array[at]` for writing; it need not exist."""
     _check_place(array, at)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -217,12 +216,12 @@ store_word: Any = intrinsic(_store_word)
 prefetch: Any = intrinsic(_prefetch)
 
 
-# Choices, and masks as bits: lane 0 is the lowest.
+# Selection, and masks as bits: lane 0 is the lowest bit.
 
 
 def _where(context: Any, mask: Any, yes: Any, no: Any) -> Any:
-    """Lane by lane: `yes` where the mask says so, else `no`; both may be numbers."""
-    kind = next((one for one in (yes, no) if isinstance(one, Lanes)), None) or Lanes(yes)
+    """Take `yes` in lanes where the mask is set, otherwise `no`; both may be numbers."""
+    kind = next((side for side in (yes, no) if isinstance(side, Lanes)), None) or Lanes(yes)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         chosen = _for_all(context, builder, kind, yes, args[1])
@@ -232,6 +231,8 @@ def _where(context: Any, mask: Any, yes: Any, no: Any) -> Any:
 
 
 def _word_of(context: Any, mask: Any) -> Any:
+    """Return a mask as the low 16 bits of a uint32."""
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.zext(builder.bitcast(args[0], ir.IntType(LANES)), _I32)
 
@@ -239,6 +240,7 @@ def _word_of(context: Any, mask: Any) -> Any:
 
 
 def _mask_of(context: Any, word: Any) -> Any:
+    """Return the low 16 bits of a word as a mask."""
     kind = Lanes(types.boolean)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -252,7 +254,7 @@ word_of: Any = intrinsic(_word_of)
 mask_of: Any = intrinsic(_mask_of)
 
 
-# From kind to kind.
+# Conversions.
 
 
 def _conversion(how: str, target: Any) -> Any:
@@ -266,18 +268,19 @@ def _conversion(how: str, target: Any) -> Any:
 
 
 bits_of = _conversion("bitcast", types.uint32)
-"""The bits of float32 lanes."""
+"""Reinterpret float32 lanes as their bits, uint32."""
 floats_of = _conversion("bitcast", types.float32)
-"""The float32 lanes of these bits."""
+"""Reinterpret bits as float32 lanes."""
 signed = _conversion("bitcast", types.int32)
 to_ints = _conversion("fptosi", types.int32)
-"""Towards zero."""
+"""Convert floats to int32, rounding towards zero."""
 to_floats = _conversion("sitofp", types.float32)
-"""From signed lanes."""
+"""Convert signed integers to float32."""
 to_doubles = _conversion("fpext", types.float64)
 
 
 def _spread(context: Any, number: Any) -> Any:
+    """Return lanes that all hold this number."""
     kind = Lanes(number)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -287,6 +290,7 @@ def _spread(context: Any, number: Any) -> Any:
 
 
 def _counting(context: Any) -> Any:
+    """Return the lanes 0, 1, 2, ..., 15."""
     kind = Lanes(types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -306,7 +310,7 @@ def _floor(context: Any, lanes: Any) -> Any:
 
 
 def _sum_of(context: Any, lanes: Any) -> Any:
-    """From the first lane to the last: rounding depends on the order."""
+    """Add up lanes from the first to the last: rounding depends on the order."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         add = builder.fadd if isinstance(lanes.element, types.Float) else builder.add
@@ -327,8 +331,8 @@ def _count_of_bits(name: str) -> Any:
             code = args[0].type
             kind = ir.FunctionType(code, [code] if name == "ctpop" else [code, _I1])
             function = builder.module.declare_intrinsic(f"llvm.{name}", (code,), kind)
-            given = [args[0]] if name == "ctpop" else [args[0], _I1(0)]
-            number = builder.call(function, given)
+            operands = [args[0]] if name == "ctpop" else [args[0], _I1(0)]
+            number = builder.call(function, operands)
             return number if code == _I64 else builder.zext(number, _I64)
 
         return types.int64(word), generate

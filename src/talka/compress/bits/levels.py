@@ -1,9 +1,9 @@
-"""Kernels of grids: values to levels by stochastic rounding, and back.
+"""Kernels of grids: round values stochastically to levels, and convert levels back to values.
 
-A grid has `top + 1` points, evenly from -1 to 1 times the norm of the bucket: level j stands for
-`norm * (2 j - top) / top`. An even `top` has a level for zero (QSGD with top / 2 levels on either
-side), an odd one has not (2^k points: top = 2^k - 1). A value between two points becomes one of
-them at random, the nearer one more often, so that its mean is the value.
+A grid has `top + 1` points, evenly spaced from -1 to 1 times the norm of the bucket: level j stands
+for `norm * (2 j - top) / top`. An even `top` has a level for zero (QSGD with top / 2 levels on either
+side), an odd one has not (2^k points: top = 2^k - 1). A value between two points is rounded to one of
+them at random, with probabilities that make its mean the value.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from talka.compiled import compiled
 from talka.compress.bits.dense import rest_of, wanted
 from talka.compress.bits.draws import draw_lanes, half_turn
-from talka.compress.bits.elias import measure_block, measured_nothing, sizes_of
+from talka.compress.bits.elias import empty_measure, measure_block, sizes_of
 from talka.compress.bits.lanes import (
     LANES,
     bits_of,
@@ -36,20 +36,22 @@ _HALF, _DRAWN = np.float32(0.5), np.float32(1 << 30)
 
 
 class Grid(NamedTuple):
-    """A grid over buckets, as kernels want it."""
+    """A grid and the scales of its buckets, in the form that kernels take."""
 
     top: int
     bucket: int
+    """Values per bucket."""
     norms: Any
+    """Norm of each bucket, float32."""
     inverses: Any
-    """`top / 2` over the norm of each bucket, float32; 0 where the norm is."""
+    """`top / 2` divided by the norm of each bucket, float32; 0 where the norm is 0."""
     units: Any
-    """The norm of each bucket over `top`."""
+    """Norm of each bucket divided by `top`."""
 
 
 @compiled
 def set_scales(grid: Grid) -> Any:
-    """What follows from norms that came with a payload; whether they are norms."""
+    """Compute the scales from norms that came with a payload; return False if a norm is invalid."""
     for index in range(len(grid.norms)):
         if not 0 <= grid.norms[index] < np.inf:
             return False
@@ -75,17 +77,22 @@ def write_levels(
     counted: Any,
     words: Any,
 ) -> Any:
-    """Norms of buckets, and levels of all values, packed; the residual becomes what is lost.
+    """Write the norms of buckets and the packed levels of all values; update the residual.
 
-    Buckets are measured shortly before they are rounded, while they are in the cache. Gives, if
-    that is to be counted, the number of levels that are not zero, and the bits of their signs and
-    magnitudes in Elias codes; (-1, 0) if a bucket is not finite.
+    The residual becomes the rounding error. Returns, if `counted`, the number of nonzero levels
+    and the bits of their signs and magnitudes in Elias codes; (-1, 0) if a bucket is not finite.
     """
+    # One pass over blocks of 512 values, which stay in the first-level cache: measure the buckets
+    # that begin in the block, round its 32 rows of 16 lanes to `levels`, pack those. A bucket is
+    # measured just before it is rounded, so its values are read from memory once. The incomplete
+    # last block is copied into a zero-padded one, so that the same row kernels apply.
     levels = np.empty(BLOCK, np.uint32)
-    zero, measured = np.uint32(grid.top >> 1), measured_nothing()
+    zero, measured = np.uint32(grid.top >> 1), empty_measure()
     num_measured, full = 0, len(values) // BLOCK * BLOCK
     for start in range(0, full, BLOCK):
-        num_measured = _measure(values, residual, grid, by_largest, num_measured, start + BLOCK)
+        num_measured = _measure_buckets(
+            values, residual, grid, by_largest, num_measured, start + BLOCK
+        )
         if num_measured < 0:
             return np.int64(-1), np.int64(0)
         _round_block(values, residual, start, grid, key, start, levels)
@@ -93,7 +100,7 @@ def write_levels(
         if counted:
             measured = measure_block(levels, zero, measured)
     if full < len(values):
-        if _measure(values, residual, grid, by_largest, num_measured, len(values)) < 0:
+        if _measure_buckets(values, residual, grid, by_largest, num_measured, len(values)) < 0:
             return np.int64(-1), np.int64(0)
         rest = len(values) - full
         rest_values = rest_of(values, full, len(values), BLOCK)
@@ -108,10 +115,10 @@ def write_levels(
 
 
 @compiled
-def _measure(
+def _measure_buckets(
     values: Any, residual: Any, grid: Grid, by_largest: Any, num_measured: Any, until: Any
 ) -> Any:
-    """Norms and scales of all buckets that begin before `until`; how many, or -1 if not finite."""
+    """Measure all buckets that begin before `until`; return their number, or -1 if not finite."""
     while num_measured * grid.bucket < until:
         start = num_measured * grid.bucket
         stop = min(start + grid.bucket, len(values))
@@ -127,7 +134,11 @@ def _measure(
 def _round_block(
     values: Any, residual: Any, start: Any, grid: Grid, key: Any, place: Any, levels: Any
 ) -> None:
-    """Levels of the 512 values at `place`; the first of them is number `start` of the section."""
+    """Round the 512 values at `place`; the first of them is number `start` of the section.
+
+    Rows are taken in pairs: one draw of 32 bits serves two values, the second with its halves
+    swapped.
+    """
     index = start // grid.bucket
     end = (index + 1) * grid.bucket
     for pair in range(0, BLOCK, 2 * LANES):
@@ -135,19 +146,19 @@ def _round_block(
         for at in range(pair, pair + 2 * LANES, LANES):
             if start + at >= end:
                 index, end = index + 1, end + grid.bucket
-            inverse = of_buckets(grid.inverses, index, end - start - at)
+            inverse = scales_of_lanes(grid.inverses, index, end - start - at)
             row = wanted(values, residual, place + at)
             point = _rounded(row, inverse, grid.top, draws)
             store(levels, at, to_ints(point + np.float32(grid.top) * _HALF))
             if residual is not None:
-                unit = of_buckets(grid.units, index, end - start - at)
+                unit = scales_of_lanes(grid.units, index, end - start - at)
                 store(residual, place + at, row - (point + point) * unit)
             draws = half_turn(draws)
 
 
 @compiled
-def of_buckets(scales: Any, index: Any, left: Any) -> Any:
-    """Of each lane of a row of which only the first `left` values lie in bucket `index`."""
+def scales_of_lanes(scales: Any, index: Any, left: Any) -> Any:
+    """Per-lane scale for a row that may span two buckets: the first `left` lanes are in `index`."""
     last = len(scales) - 1
     here = scales[min(index, last)]
     if left >= LANES:
@@ -157,7 +168,11 @@ def of_buckets(scales: Any, index: Any, left: Any) -> Any:
 
 @compiled
 def _rounded(row: Any, inverse: Any, top: Any, draws: Any) -> Any:
-    """Points of the grid, in units in which they are 1 apart, and 0 or 1/2 the least."""
+    """Round a row to grid points that are 1 apart; the smallest magnitude is 0 or 1/2.
+
+    Signs are cleared before rounding and restored afterwards. The fraction above the lower point,
+    scaled to 30 bits, is compared with 30 random bits.
+    """
     half = np.float32(top) * _HALF
     least = np.float32(top & 1) * _HALF
     distance = floats_of(bits_of(row) & _NO_SIGN) * inverse
@@ -170,20 +185,20 @@ def _rounded(row: Any, inverse: Any, top: Any, draws: Any) -> Any:
 
 @compiled
 def read_levels(words: Any, width: Any, grid: Grid, add: Any, scale: Any, out: Any) -> None:
-    """What `write_levels` wrote: `out` becomes, or with `add` grows by, that times `scale`."""
+    """Decode what `write_levels` wrote: set `out`, or with `add` increase it, by `scale` times it."""
     levels = np.empty(BLOCK, np.uint32)
     for start in range(0, len(out), BLOCK):
         count = unpack_block(words, width, start, len(out), levels)
         if count == BLOCK:
-            _place_block(levels, start, grid, add, scale, start, out)
+            _scale_block(levels, start, grid, add, scale, start, out)
         else:
             rest = rest_of(out, start, len(out), BLOCK)
-            _place_block(levels, start, grid, add, scale, 0, rest)
+            _scale_block(levels, start, grid, add, scale, 0, rest)
             out[start:] = rest[:count]
 
 
 @compiled
-def _place_block(
+def _scale_block(
     levels: Any, start: Any, grid: Grid, add: Any, scale: Any, place: Any, out: Any
 ) -> None:
     index = start // grid.bucket
@@ -191,7 +206,7 @@ def _place_block(
     for at in range(0, BLOCK, LANES):
         if start + at >= end:
             index, end = index + 1, end + grid.bucket
-        unit = of_buckets(grid.units, index, end - start - at)
+        unit = scales_of_lanes(grid.units, index, end - start - at)
         steps = to_floats(signed(load(levels, at) * 2 - grid.top))
         row = steps * unit * scale
         store(out, place + at, load(out, place + at) + row if add else row)

@@ -1,4 +1,4 @@
-"""How large a bucket is: its largest magnitude, or its Euclidean norm."""
+"""Norms of buckets: the largest magnitude, or the Euclidean norm."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from talka.compiled import compiled
 from talka.compress.bits.dense import are_finite, larger, rest_of, wanted
 from talka.compress.bits.lanes import LANES, floats_of, spread, store, sum_of, to_doubles
 
-SUMMED = 4096  # values that are summed in lanes before the lanes are added up
+SUMMED = 4096  # values summed in lanes before the lanes are added up
 LARGEST_NORM = np.float32(2.0**128 * (1 - 2.0**-20))  # so that no level becomes infinite
-SMALLEST_NORM = np.float32(2.0**-100)  # what lies below counts as zero: its parts would be none
+SMALLEST_NORM = np.float32(2.0**-100)  # smaller norms count as zero: fractions would underflow
 
 
 @compiled
 def norm_of(values: Any, residual: Any, start: Any, stop: Any, by_largest: Any) -> Any:
-    """Of `(values + residual)[start:stop]`; negative if that is not finite."""
+    """Return the norm of `(values + residual)[start:stop]`; negative if it is not finite."""
     if by_largest:
         norm = _largest(values, residual, start, stop)
     else:

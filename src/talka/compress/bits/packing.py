@@ -1,8 +1,8 @@
-"""Numbers of a few bits side by side: blocks of 512 as 16 lanes of 32 numbers, the rest in a row.
+"""Pack numbers of a few bits: blocks of 512 as 16 lanes of 32 numbers, the rest sequentially.
 
 A block of numbers of `width` bits takes `16 * width` words: lane i holds the numbers i, 16 + i,
-32 + i, ... from the lowest bit of its first word on. So sixteen numbers are packed at a time, with
-the same shifts. What is left at the end is one such lane alone, in order.
+32 + i, ... starting at the lowest bit of its first word. So sixteen numbers are packed at a time,
+with the same shifts. The incomplete block at the end is packed as a single lane, in order.
 """
 
 from typing import Any
@@ -17,7 +17,8 @@ BLOCK = LANES * _WORD
 
 
 def num_words(num_numbers: int, width: int) -> int:
-    """
+    """Return the number of 32-bit words that this many packed numbers take.
+
     >>> num_words(512, 3), num_words(515, 3)
     (48, 49)
     """
@@ -27,7 +28,7 @@ def num_words(num_numbers: int, width: int) -> int:
 
 @compiled
 def pack(numbers: Any, width: Any, words: Any, at: Any) -> None:
-    """`words[at : at + 16 * width]` become a block of numbers below 2^width."""
+    """Pack a block of numbers below 2^width into `words[at : at + 16 * width]`."""
     pending, shift = spread(np.uint32(0)), 0
     for row in range(_WORD):
         number = load(numbers, row * LANES)
@@ -42,7 +43,7 @@ def pack(numbers: Any, width: Any, words: Any, at: Any) -> None:
 
 @compiled
 def unpack(words: Any, at: Any, width: Any, numbers: Any) -> None:
-    """The block of numbers that stands in `words[at : at + 16 * width]`."""
+    """Unpack the block of numbers in `words[at : at + 16 * width]`."""
     kept = np.uint32((1 << width) - 1)
     word, shift = load(words, at), 0
     for row in range(_WORD):
@@ -58,7 +59,7 @@ def unpack(words: Any, at: Any, width: Any, numbers: Any) -> None:
 
 @compiled
 def pack_rest(numbers: Any, count: Any, width: Any, words: Any, at: Any) -> None:
-    """The numbers of the last block, one after the other, to the end of the words."""
+    """Pack the first `count` numbers sequentially into `words[at:]`."""
     words[at:] = 0
     for index in range(count):
         place, shift = at + (index * width >> 5), np.uint64(index * width & 31)
@@ -70,6 +71,7 @@ def pack_rest(numbers: Any, count: Any, width: Any, words: Any, at: Any) -> None
 
 @compiled
 def unpack_rest(words: Any, at: Any, width: Any, numbers: Any, count: Any) -> None:
+    """Unpack `count` numbers that were packed sequentially; the others become zero."""
     kept = np.uint64((1 << width) - 1)
     numbers[:] = 0
     for index in range(count):
@@ -82,7 +84,7 @@ def unpack_rest(words: Any, at: Any, width: Any, numbers: Any, count: Any) -> No
 
 @compiled
 def unpack_block(words: Any, width: Any, start: Any, num_numbers: Any, numbers: Any) -> Any:
-    """The numbers from `start` on, up to 512; how many."""
+    """Unpack up to 512 numbers from `start`; return their number."""
     count = min(BLOCK, num_numbers - start)
     if count == BLOCK:
         unpack(words, start * width >> 5, width, numbers)

@@ -1,9 +1,9 @@
-"""Kernels of one bit a value: sums of both sides, signs in and out, rows of zeros.
+"""Kernels for one bit per value: means of both signs, packed signs, rows of zeros.
 
-Values are cut into blocks, each with two means of its own; signs fill words from the lowest bit on,
-and a block begins with a word. Runs are what lies between rows that are masked; a block may reach
-over the end of a run. Rows of a matrix may be cut off at the ends: a slice need not end where a row
-does.
+Values are cut into blocks with two means each: of the values at or above zero, and of those below.
+Signs fill 32-bit words, lowest bit first, and each block starts at a word. Rows of a matrix that are
+all zero are masked and not sent. The ranges between them are called runs; a block may continue in the
+next run. The first and the last row may be incomplete, as a slice need not end where a row does.
 """
 
 from typing import Any
@@ -27,15 +27,15 @@ from talka.compress.bits.lanes import (
     word_of,
 )
 
-SUMMED = 4096  # values that are summed in lanes before the lanes are added up
+SUMMED = 4096  # values summed in lanes before the lanes are added up
 _WORD = 32
-_INSTEAD = False  # of what is there: not added to it
+_REPLACE = False  # value of `add`: overwrite
 _ZERO, _HALF_WORD = np.float32(0), np.uint32(16)
 
 
 @compiled
 def find_zero_rows(values: Any, residual: Any, row_length: Any, phase: Any, mask: Any) -> Any:
-    """Set the bits of rows of which all is zero; how many values those hold."""
+    """Set the mask bits of rows that are all zero; return the number of values in them."""
     mask[:] = 0
     num_values = 0
     for row in range(-(-(phase + len(values)) // row_length)):
@@ -65,18 +65,18 @@ def _all_zero(values: Any, residual: Any, start: Any, stop: Any) -> Any:
 
 
 def part_of(array: Any, block: Any, size: Any) -> Any:
-    """In kernels: `block[:size]`, or None where `array` is None."""
+    """Return `block[:size]`, or None if `array` is None. For kernels only."""
     raise NotImplementedError
 
 
 def _part_of(array: Any, block: Any, size: Any) -> Any:
-    def nothing(array: Any, block: Any, size: Any) -> Any:
+    def of_none(array: Any, block: Any, size: Any) -> Any:
         return None
 
     def part_of(array: Any, block: Any, size: Any) -> Any:
         return block[:size]
 
-    return nothing if isinstance(array, types.NoneType) else part_of
+    return of_none if isinstance(array, types.NoneType) else part_of
 
 
 overload(part_of)(_part_of)
@@ -86,18 +86,21 @@ overload(part_of)(_part_of)
 def write_blocks(
     values: Any, residual: Any, starts: Any, stops: Any, block: Any, means: Any, words: Any
 ) -> Any:
-    """Means and signs of each block of what lies in the runs; the residual becomes what they lack.
+    """Write means and signs of each block of values in the runs; update the residual.
 
-    Blocks follow one another over the gaps between runs, where all is zero. False if a block's sum
-    is not finite: what is written is then of no use.
+    The residual becomes the difference to the means, and zero in the gaps between runs. Returns
+    False if a block's sum is not finite; the output is then invalid.
     """
+    # Most blocks lie inside one run and are processed in place. A block that crosses a gap is
+    # gathered into a contiguous buffer first, and its residual scattered back afterwards, so that
+    # the row kernels always see contiguous values. Without gaps the buffers are empty.
     whole_block = np.empty(block if len(starts) > 1 else 0, np.float32)
     rest_block = np.empty(len(whole_block) if residual is not None else 0, np.float32)
     run, at, number, left = 0, starts[0], 0, (stops - starts).sum()
     while left > 0:
         size = min(block, left)
         if stops[run] - at >= size:
-            means_of = _write_block(values, residual, at, at + size, means, words, number, block)
+            is_finite = _write_block(values, residual, at, at + size, means, words, number, block)
             run, at = _after(starts, stops, run, at + size)
         else:
             first, first_at = run, at
@@ -105,10 +108,10 @@ def write_blocks(
             kept = part_of(residual, rest_block, size)
             if residual is not None:
                 _gather(residual, starts, stops, first, first_at, rest_block[:size])
-            means_of = _write_block(whole_block, kept, 0, size, means, words, number, block)
+            is_finite = _write_block(whole_block, kept, 0, size, means, words, number, block)
             if residual is not None:
-                _scatter(rest_block[:size], starts, stops, first, first_at, _INSTEAD, residual)
-        if not means_of:
+                _scatter(rest_block[:size], starts, stops, first, first_at, _REPLACE, residual)
+        if not is_finite:
             return False
         number += 1
         left -= size
@@ -141,7 +144,7 @@ def _write_block(
 
 @compiled
 def _after(starts: Any, stops: Any, run: Any, at: Any) -> Any:
-    """The place after `at`, in the next run if this one is through."""
+    """Return run and index of the next value: `at`, or the next run's start at the end of a run."""
     if at == stops[run] and run + 1 < len(starts):
         return run + 1, starts[run + 1]
     return run, at
@@ -149,7 +152,7 @@ def _after(starts: Any, stops: Any, run: Any, at: Any) -> Any:
 
 @compiled
 def _gather(values: Any, starts: Any, stops: Any, run: Any, at: Any, block: Any) -> Any:
-    """Fill a block from the runs; the place after it."""
+    """Fill a block from the runs; return run and index of the value after it."""
     done = 0
     while done < len(block):
         size = min(stops[run] - at, len(block) - done)
@@ -184,9 +187,10 @@ def _clear_gaps(starts: Any, stops: Any, out: Any) -> None:
 
 @compiled
 def _side_sums(values: Any, residual: Any, start: Any, stop: Any) -> Any:
-    """Sums of what is zero or more and of what is less, and how many are zero or more.
+    """Return the sums of values at or above zero and below, and how many are at or above zero.
 
-    In float64: sixteen lanes over 4,096 values, then the lanes in order, then those blocks in order.
+    Sums are float64 in a fixed order: sixteen lanes over 4,096 values, then the lanes in order,
+    then those groups in order. So the result does not depend on the width of vector registers.
     """
     upper, lower, num_upper = 0.0, 0.0, 0
     for first in range(start, stop, SUMMED):
@@ -197,7 +201,9 @@ def _side_sums(values: Any, residual: Any, start: Any, stop: Any) -> Any:
             doubles = to_doubles(wanted(values, residual, at))
             is_upper = doubles >= 0.0
             above = where(is_upper, above + doubles, above)
-            below = where(is_upper, below, below + doubles)  # NaN goes here, and shows in the sum
+            below = where(
+                is_upper, below, below + doubles
+            )  # NaN is added here, and seen in the sum
             num_upper += count_ones(word_of(is_upper))
         if full < last:
             rest_values = rest_of(values, full, last, LANES)
@@ -206,9 +212,8 @@ def _side_sums(values: Any, residual: Any, start: Any, stop: Any) -> Any:
             is_upper = doubles >= 0.0
             above = where(is_upper, above + doubles, above)
             below = where(is_upper, below, below + doubles)
-            num_upper += count_ones(word_of(is_upper)) - (
-                full + LANES - last
-            )  # zeros of the padding
+            num_padded = full + LANES - last  # padding zeros were counted as upper
+            num_upper += count_ones(word_of(is_upper)) - num_padded
         upper += sum_of(above)
         lower += sum_of(below)
     return upper, lower, num_upper
@@ -218,7 +223,7 @@ def _side_sums(values: Any, residual: Any, start: Any, stop: Any) -> Any:
 def _write_run(
     values: Any, residual: Any, start: Any, stop: Any, upper: Any, lower: Any, words: Any
 ) -> None:
-    """The signs of a block; it begins with a word."""
+    """Write the signs of a block, starting at a word, and update its residual."""
     full = start + (stop - start) // _WORD * _WORD
     for at in range(start, full, _WORD):
         words[(at - start) >> 5] = _write_word(values, residual, at, upper, lower)
@@ -252,7 +257,7 @@ def _write_row(values: Any, residual: Any, at: Any, upper: Any, lower: Any) -> A
 def read_blocks(
     words: Any, means: Any, starts: Any, stops: Any, block: Any, add: Any, scale: Any, out: Any
 ) -> None:
-    """What `write_blocks` wrote: `out` becomes, or with `add` grows by, one of two values a block."""
+    """Decode what `write_blocks` wrote: set `out`, or with `add` increase it, by the means."""
     whole_block = np.empty(-(-block // _WORD) * _WORD if len(starts) > 1 else 0, np.float32)
     run, at, number, left = 0, starts[0], 0, (stops - starts).sum()
     while left > 0:
@@ -264,7 +269,7 @@ def read_blocks(
             _read_run(signs, out, at, at + size, upper, lower, add)
             run, at = _after(starts, stops, run, at + size)
         else:
-            _read_run(signs, whole_block, 0, size, upper, lower, _INSTEAD)
+            _read_run(signs, whole_block, 0, size, upper, lower, _REPLACE)
             run, at = _scatter(whole_block[:size], starts, stops, run, at, add, out)
         number += 1
         left -= size

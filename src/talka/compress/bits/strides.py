@@ -1,6 +1,6 @@
-"""Indices that are spread over a vector: one drawn in each of equal strides.
+"""Random indices spread over a vector: one drawn in each of `count` equal strides.
 
-Ascending, distinct, and the same wherever the key is the same, so they need not travel. The first
+They are ascending, distinct and the same for the same key, so they need not be sent. The first
 `num_values % count` strides are one longer than the others.
 """
 
@@ -13,7 +13,7 @@ from talka.compress.bits.select import Floats, Indices
 
 
 def one_in_each(num_values: int, count: int, key: int) -> Indices:
-    """`count` indices below `num_values`; the 64 bits of `key` say which."""
+    """Return `count` indices below `num_values`, determined by the 64 bits of `key`."""
     indices = np.empty(count, np.uint32)
     if count:
         length, num_longer = stride_lengths(num_values, count)
@@ -22,14 +22,14 @@ def one_in_each(num_values: int, count: int, key: int) -> Indices:
 
 
 def sample(values: Floats, residual: Floats | None, count: int, key: int) -> Floats:
-    """Values (with a residual: sums) at such indices."""
-    found = np.empty(count, np.float32)
-    _gather(values, residual, one_in_each(len(values), count, key), found)
-    return found
+    """Return values (plus the residual, if any) at the indices of `one_in_each`."""
+    sampled = np.empty(count, np.float32)
+    _gather(values, residual, one_in_each(len(values), count, key), sampled)
+    return sampled
 
 
 def stride_lengths(num_values: int, count: int) -> tuple[int, int]:
-    """The length of most strides, and how many at the beginning are one longer.
+    """Return the length of most strides, and how many at the start are one longer.
 
     >>> stride_lengths(11, 4)
     (2, 3)
@@ -49,7 +49,7 @@ def _one_in_each(key: Any, length: Any, num_longer: int, indices: Any) -> None:
 
 @compiled
 def _hash(counter: Any) -> Any:
-    """The finalizer of splitmix64 on a Weyl sequence: two multiplications, all bits mixed."""
+    """Hash a counter with splitmix64's finalizer on a Weyl sequence."""
     mixed = np.uint64(counter * np.uint64(0x9E3779B97F4A7C15))
     mixed = np.uint64((mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
     mixed = np.uint64((mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
@@ -57,10 +57,10 @@ def _hash(counter: Any) -> Any:
 
 
 @compiled
-def _gather(values: Any, residual: Any, indices: Any, found: Any) -> None:
+def _gather(values: Any, residual: Any, indices: Any, gathered: Any) -> None:
     for at in range(len(indices)):
         index = indices[at]
         if residual is None:
-            found[at] = values[index]
+            gathered[at] = values[index]
         else:
-            found[at] = np.float32(values[index] + residual[index])
+            gathered[at] = np.float32(values[index] + residual[index])

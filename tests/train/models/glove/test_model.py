@@ -4,6 +4,7 @@ import threading
 import numpy as np
 import pytest
 
+from talka.data.text import PAIR
 from talka.errors import InvalidValueError
 from talka.train.models.glove import (
     PAIR_DTYPE,
@@ -23,6 +24,10 @@ DIM = 20
 @pytest.fixture(scope="module")
 def blocks():
     return planted()
+
+
+def test_pairs_have_the_layout_in_which_text_is_counted():
+    assert PAIR_DTYPE == PAIR
 
 
 def trained(blocks, *, epochs=1, threads=1, seed=3, **options):
@@ -122,10 +127,11 @@ class TestThreads:
         def interrupt(num_pairs):
             raise KeyboardInterrupt
 
+        before = set(threading.enumerate())
         model = GloVe(blocks.num_words, DIM)
         with pytest.raises(KeyboardInterrupt):
             model.train_epoch(blocks, threads=2, advance=interrupt)
-        assert not [thread for thread in threading.enumerate() if "glove" in thread.name]
+        assert set(threading.enumerate()) <= before
         assert model.epochs_done == 0
 
 

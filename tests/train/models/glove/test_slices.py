@@ -11,7 +11,7 @@ from talka.engine import Embedded
 from talka.engine.traffic import sent_bytes
 from talka.network import LOOPBACK, Network
 from talka.train.models.glove import GloVe, GloVeConfig, fixed_sample
-from talka.train.models.glove.slices import Columns, GloVeSlice, columns_of, predicted_bytes
+from talka.train.models.glove.slices import ColumnRange, GloVeSlice, columns_of, predicted_bytes
 from tests.train.models.glove.planted import planted
 
 DIM = 21
@@ -57,7 +57,7 @@ def slices_side_by_side(blocks, size, epochs=1):
 
 
 def whole(blocks, epochs=1):
-    model = GloVeSlice(blocks.num_words, DIM, Columns(0, DIM + 2), config=CONFIG, seed=3)
+    model = GloVeSlice(blocks.num_words, DIM, ColumnRange(0, DIM + 2), config=CONFIG, seed=3)
     return model, [model.train_epoch(blocks, alone, epoch=epoch) for epoch in range(epochs)]
 
 
@@ -105,7 +105,7 @@ def test_a_saved_slice_goes_on_bit_for_bit_and_only_as_itself(tmp_path):
     from talka.errors import SavedStateError
 
     blocks = planted(20_000, num_words=300, block_edge=100)
-    columns = Columns(0, 12)
+    columns = ColumnRange(0, 12)
     first = GloVeSlice(300, DIM, columns, config=CONFIG, seed=3)
     first.train_epoch(blocks, alone, epoch=0)
     first.save(tmp_path / "slice")
@@ -114,7 +114,7 @@ def test_a_saved_slice_goes_on_bit_for_bit_and_only_as_itself(tmp_path):
     second.load(tmp_path / "slice")
     second.train_epoch(blocks, alone, epoch=1)
     np.testing.assert_array_equal(first.vectors(), second.vectors())
-    other = GloVeSlice(300, DIM, Columns(0, 11), config=CONFIG, seed=3)
+    other = GloVeSlice(300, DIM, ColumnRange(0, 11), config=CONFIG, seed=3)
     with pytest.raises(SavedStateError, match="as many workers as then"):
         other.load(tmp_path / "slice")
 

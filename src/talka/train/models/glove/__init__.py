@@ -9,10 +9,12 @@ from talka.train.models.glove.base import (
     PAIR_DTYPE,
     DivergedError,
     GloVeConfig,
-    PairBlocks,
+    PairSource,
 )
 from talka.train.models.glove.loss import PairSample, fixed_sample, weight
 from talka.train.models.glove.model import GloVe
+
+PairBlocks = PairSource  # its former name
 
 __all__ = [
     "PAIR_DTYPE",
@@ -21,6 +23,7 @@ __all__ = [
     "GloVeConfig",
     "PairBlocks",
     "PairSample",
+    "PairSource",
     "fixed_sample",
     "weight",
 ]

@@ -16,7 +16,7 @@ PAIR_DTYPE = np.dtype([("row", "<u2"), ("col", "<u2"), ("count", "<f4")])
 BUFFER_PAIRS = 2_048
 
 
-class PairBlocks(Protocol):
+class PairSource(Protocol):
     """Co-occurrence counts in blocks of words x contexts.
 
     Block b holds `pairs[start[b]:stop[b]]`, shuffled. Word `row_block[b] * block_edge + row` was seen

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.train.models.glove.base import PairBlocks, check_whole
+from talka.train.models.glove.base import PairSource, check_whole
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class PairSample(NamedTuple):
     counts: NDArray[np.float32]
 
 
-def fixed_sample(blocks: PairBlocks, *, size: int = 1_000_000, seed: int = 0) -> PairSample:
+def fixed_sample(blocks: PairSource, *, size: int = 1_000_000, seed: int = 0) -> PairSample:
     """A random sample without repetition, the same for the same pairs and seed.
 
     One pair from each of `size` equal stretches of the data, so every block has its share.

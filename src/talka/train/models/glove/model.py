@@ -7,19 +7,20 @@ Threads share the table without locks. One thread gives the same bits for the sa
 
 import dataclasses
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError, SavedStateError
+from talka.threads import Crew
 from talka.train.models.glove.base import (
     PAIR_DTYPE,
     DivergedError,
     GloVeConfig,
-    PairBlocks,
+    PairSource,
     check_whole,
     is_diverged,
 )
@@ -55,7 +56,7 @@ class GloVe:
 
     def train_epoch(
         self,
-        blocks: PairBlocks,
+        blocks: PairSource,
         *,
         threads: int = 1,
         epoch: int | None = None,
@@ -79,19 +80,20 @@ class GloVe:
         work = list(batches(visits, max_pairs=max_pairs))
         train = self._kernel_call(blocks)
         losses = []
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="glove")
-        try:
-            for batch, loss in zip(work, pool.map(train, work), strict=True):
+        with Crew(threads) as crew:
+            calls: Iterable[Future[float]] = (crew.submit(train, batch) for batch in work)
+            if threads > 1:  # all at once: in `crew.map`'s window one slow thread stalls the others
+                calls = list(calls)
+            for batch, call in zip(work, calls, strict=True):
+                loss = call.result()
                 num_pairs = int((batch[:, 1] - batch[:, 0]).sum())
                 self._check_loss(loss, num_pairs, epoch)
                 losses.append(loss)
                 advance(num_pairs)
-        finally:
-            pool.shutdown(cancel_futures=True)
         self.epochs_done = epoch + 1
         return math.fsum(losses) / blocks.num_pairs
 
-    def _kernel_call(self, blocks: PairBlocks) -> Callable[[Visits], float]:
+    def _kernel_call(self, blocks: PairSource) -> Callable[[Visits], float]:
         from talka.train.models.glove.kernels import Rates, train_visits
         from talka.train.models.glove.table import num_lines
 
@@ -111,6 +113,7 @@ class GloVe:
         """Mean loss on a fixed sample: float64, the same bits for any number of threads."""
         from talka.train.models.glove.kernels import sample_loss
 
+        check_whole("threads", threads, at_least=1)
         for words in (sample.rows, sample.cols):
             if len(words) == 0 or words.min() < 0 or words.max() >= self.num_words:
                 raise InvalidValueError("sample", words, f"words from 0 to {self.num_words - 1}")
@@ -122,8 +125,8 @@ class GloVe:
             rows, cols = sample.rows[part], self.num_words + sample.cols[part]
             return float(sample_loss(self._table, rows, cols, np.log(counts), weights))
 
-        with ThreadPoolExecutor(threads) as pool:
-            parts = pool.map(loss_from, range(0, len(sample.rows), SAMPLE_PART))
+        with Crew(threads) as crew:
+            parts = crew.map(loss_from, range(0, len(sample.rows), SAMPLE_PART))
             loss = math.fsum(parts)  # exactly rounded: parts may come from any thread
         if is_diverged(loss, len(sample.rows)):
             raise DivergedError(max(0, self.epochs_done - 1), self.config.learning_rate)
@@ -162,7 +165,7 @@ class GloVe:
         return model
 
 
-def check_blocks(blocks: PairBlocks, *, num_words: int) -> None:
+def check_blocks(blocks: PairSource, *, num_words: int) -> None:
     """Refuse blocks that would lead the kernel out of its arrays, or to nothing."""
     start, stop = np.asarray(blocks.start), np.asarray(blocks.stop)
     check_whole("num_pairs", blocks.num_pairs, at_least=1)

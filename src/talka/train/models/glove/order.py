@@ -34,13 +34,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.train.models.glove.base import PairBlocks
+from talka.train.models.glove.base import PairSource
 
 Visits = NDArray[np.int64]
 """One row a visit: start, stop (positions in `pairs`), first row word, first column word."""
 
 
-def visits_of(blocks: PairBlocks, *, visit_pairs: int) -> Visits:
+def visits_of(blocks: PairSource, *, visit_pairs: int) -> Visits:
     """Cut every block into visits of at most `visit_pairs` pairs, in the order of the blocks."""
     start, stop = (np.asarray(bound, np.int64) for bound in (blocks.start, blocks.stop))
     num_visits = -(-(stop - start) // visit_pairs)

@@ -23,7 +23,7 @@ from talka.network import Network, all_reduce
 from talka.train.models.glove.base import (
     DivergedError,
     GloVeConfig,
-    PairBlocks,
+    PairSource,
     check_whole,
     is_diverged,
 )
@@ -43,21 +43,21 @@ HEADER_BYTES = 576
 """That gloo adds to one all-reduce, for each rank and each of the others (counted by the kernel)."""
 
 
-class Columns(NamedTuple):
+class ColumnRange(NamedTuple):
     """The columns of the table that a rank holds: those of the vector, then bias and one."""
 
     start: int
     stop: int
 
 
-def columns_of(rank: int, size: int, dim: int) -> Columns:
+def columns_of(rank: int, size: int, dim: int) -> ColumnRange:
     """Cut `dim + 2` columns into `size` shares that differ by at most one.
 
     >>> [columns_of(rank, 3, 100) for rank in range(3)]
-    [Columns(start=0, stop=34), Columns(start=34, stop=68), Columns(start=68, stop=102)]
+    [ColumnRange(start=0, stop=34), ColumnRange(start=34, stop=68), ColumnRange(start=68, stop=102)]
     """
     bounds = [share * (dim + 2) // size for share in range(size + 1)]
-    return Columns(bounds[rank], bounds[rank + 1])
+    return ColumnRange(bounds[rank], bounds[rank + 1])
 
 
 def predicted_bytes(num_pairs: int, num_rounds: int, network: Network) -> float:
@@ -74,7 +74,7 @@ class GloVeSlice:
         self,
         num_words: int,
         dim: int,
-        columns: Columns,
+        columns: ColumnRange,
         *,
         config: GloVeConfig,
         seed: int,
@@ -88,7 +88,7 @@ class GloVeSlice:
 
     def train_epoch(
         self,
-        blocks: PairBlocks,
+        blocks: PairSource,
         sum_over_ranks: Sum,
         *,
         epoch: int,
@@ -154,7 +154,7 @@ class GloVeSlice:
             raise SavedStateError(str(path), "holds other coordinates: use as many workers as then")
         self._table = table
 
-    def _batches(self, blocks: PairBlocks, epoch: int) -> Iterator[tuple[Any, Any, Any, Any]]:
+    def _batches(self, blocks: PairSource, epoch: int) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Rows, columns, logarithms and weights of whole visits; valid until the next."""
         visits = visits_of(blocks, visit_pairs=self.config.visit_pairs)
         visits = shuffled(visits, seed=self.seed, epoch=epoch)
