@@ -22,7 +22,7 @@ from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
 from talka.jobs.graph import Arguments, GraphConfig, GraphJob, Input, Placement
 from talka.jobs.graph import config as config_module
-from talka.jobs.graph.plan import plan_of
+from talka.jobs.graph.plan import plan_for_graph
 from talka.jobs.graph.work import CheckpointFolder
 
 PLAN = {"algorithm": "pagerank", "partitions": 2, "engine": "embedded", "checkpoint_every": None}
@@ -60,7 +60,7 @@ class TestPlan:
     )
     def test_cut_edges_and_mirrors_are_what_counting_finds(self, edges, partitions, how, directed):
         graph = Graph.from_edges(edges, directed=directed)
-        plan = plan_of(graph, config_for("x", num_partitions=partitions, partitioning=how))
+        plan = plan_for_graph(graph, config_for("x", num_partitions=partitions, partitioning=how))
         owners = graph.cut(partitions, how).owners
         ends = [tuple(int(graph.number_of(end)) for end in edge) for edge in edges]
         if not directed:
@@ -138,7 +138,7 @@ class TestRunning:
             if isinstance(event, SuperstepDone):
                 out.write_text("somebody else's")
 
-        with pytest.raises(OutputError, match="appeared while this ran"):
+        with pytest.raises(OutputError, match="was created during the run"):
             run(GraphJob(config_for(edges), out, watch=appear))
         assert out.read_text() == "somebody else's"
         assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", "out.parquet"}
@@ -303,5 +303,5 @@ class TestCheckpointFolder:
         assert work.path.exists()
 
     def test_what_is_no_ordinary_file_is_left_alone(self):
-        with pytest.raises(OutputError, match="is no ordinary file"):
+        with pytest.raises(OutputError, match="is not a regular file"):
             CheckpointFolder(Path("/dev/null"), PLAN, resume=False, force=True)

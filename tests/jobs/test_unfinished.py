@@ -111,7 +111,7 @@ class TestAStrangersFolder:
                 fill(folder, {name: '{"resource_changes": []}'})
         before = content_of(folder)
         with pytest.raises(
-            OutputError, match=r"holds other things than an unfinished run\. Choose"
+            OutputError, match=r"contains files that are not part of an unfinished run\. Choose"
         ):
             opened(kind, tmp_path, **how)
         assert content_of(folder) == before
@@ -122,7 +122,7 @@ class TestAStrangersFolder:
         leave_behind(kind, folder)
         fill(folder, {name: "mine"})
         before = content_of(folder)
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         assert content_of(folder) == before
 
@@ -133,7 +133,7 @@ class TestAStrangersFolder:
         fill(folder, other.progress)
         work.close()
         before = content_of(folder)
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         assert content_of(folder) == before
 
@@ -141,11 +141,11 @@ class TestAStrangersFolder:
     def test_behind_a_link_or_in_the_place_of_a_file(self, kind, tmp_path, folder, how):
         leave_behind(kind, tmp_path / "elsewhere")
         folder.symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         folder.unlink()
         folder.write_text("mine")
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         assert folder.read_text() == "mine"
 
@@ -153,7 +153,7 @@ class TestAStrangersFolder:
         work = work_of(kind, tmp_path, force=True)
         fill(folder, {"output/vectors.txt": "mine", "superstep-000000001.checkpoint": "mine"})
         before = content_of(folder)
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             work.open()
         work.close()
         assert content_of(folder) == before
@@ -180,7 +180,9 @@ class TestOurOwnFolder:
     def test_with_progress_is_replaced_by_force_alone(self, kind, tmp_path, folder):
         leave_behind(kind, folder)
         fill(folder, dict.fromkeys(kind.own, "half"))
-        with pytest.raises(OutputError, match="holds an unfinished run. Go on with --resume, or"):
+        with pytest.raises(
+            OutputError, match="holds an unfinished run. Continue it with --resume, or"
+        ):
             opened(kind, tmp_path)
         work = opened(kind, tmp_path, force=True)
         assert os.listdir(folder) == ["plan.json"]
@@ -221,7 +223,9 @@ class TestOurOwnFolder:
         work.close()
 
     def test_is_needed_to_resume(self, kind, tmp_path):
-        with pytest.raises(OutputError, match="holds no unfinished run. Start without --resume"):
+        with pytest.raises(
+            OutputError, match="does not hold an unfinished run. Start without --resume"
+        ):
             opened(kind, tmp_path, resume=True)
         assert list(tmp_path.iterdir()) == []
 
@@ -255,7 +259,7 @@ class TestTwoAtOnce:
             with pytest.raises(OutputError, match="holds an unfinished run"):
                 opened(kind, tmp_path)
         else:
-            with pytest.raises(OutputError, match="belongs to a run that still goes on"):
+            with pytest.raises(OutputError, match="belongs to a run that is still active"):
                 opened(kind, tmp_path, **how)
         assert first.has_progress
         first.close()

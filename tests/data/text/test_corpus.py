@@ -159,7 +159,9 @@ def test_a_text_without_words_is_an_error(tmp_path, text):
 
 
 def test_a_text_of_rare_words_is_an_error_that_names_the_commonest(tmp_path):
-    with pytest.raises(NothingToLearnError, match="no word occurs 5 times .'b' occurs most, 2"):
+    with pytest.raises(
+        NothingToLearnError, match="no word occurs 5 times .'b' is the most frequent, 2"
+    ):
         scan(tmp_path, ["a b b c"])
 
 
