@@ -1,4 +1,4 @@
-"""Plans of files that are too large to be read for a plan."""
+"""Plans of files that are too large to be read completely for a plan."""
 
 import gzip
 
@@ -42,7 +42,7 @@ def table():
 
 
 def written(path):
-    """Write the same edges in the format that the name of the file stands for."""
+    """Write the same edges in the format given by the suffix of the file."""
     name = path.name
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(lines().encode(), 1))
@@ -60,7 +60,9 @@ def written(path):
         targets = {}
         for source, target in pairs():
             targets.setdefault(source, []).append(str(target))
-        path.write_text("".join(f"{one} {' '.join(others)}\n" for one, others in targets.items()))
+        path.write_text(
+            "".join(f"{vertex} {' '.join(others)}\n" for vertex, others in targets.items())
+        )
     else:
         path.write_text("# a comment\n" + lines())
     return path

@@ -72,7 +72,7 @@ class TestTextOfOthers:
 
     def test_a_number_as_a_word_is_no_header(self, tmp_path):
         loaded = self.load(tmp_path, "7 1\n8 2\n9 3\n")
-        assert loaded.words in {("7", "8", "9"), ("8", "9")}  # with one dimension nobody can tell
+        assert loaded.words in {("7", "8", "9"), ("8", "9")}  # ambiguous with one dimension
         assert self.load(tmp_path, "7 1 2\n8 2 3\n").words == ("7", "8")
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The folder of an unfinished run: when it may be made, taken over, replaced."""
+"""The folder of an unfinished run: when it may be created, resumed, replaced."""
 
 import json
 
@@ -24,7 +24,7 @@ def out(tmp_path):
 
 @pytest.fixture
 def work(out):
-    """A folder that a run has open."""
+    """Return a folder that is open in a run."""
     work = folder_of(out)
     work.open()
     yield work
@@ -32,7 +32,7 @@ def work(out):
 
 
 def fill(work):
-    """As a run does that has counted pairs and is done with two epochs."""
+    """Save what a run saves that has counted pairs and completed two epochs."""
     work.pairs_dir.mkdir()
     (work.pairs_dir / "pairs.json").write_text("{}")
     work.epoch_done(LOSSES)
@@ -40,7 +40,7 @@ def fill(work):
 
 @pytest.fixture
 def unfinished(work):
-    """What is left of a run that was killed after two epochs."""
+    """Return the folder of a run that was killed after two epochs."""
     fill(work)
     work.close()
     return work.path
