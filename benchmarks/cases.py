@@ -1,8 +1,8 @@
 """Short, repeatable pieces of work that `benchmarks.compare` times in two commits.
 
 A case is a function that prepares its data and returns a callable of 0.05 to 0.5 seconds. Cases of
-compiled kernels count processor seconds, which neighbours on the machine disturb least; cases that
-wait for other processes count wall-clock seconds.
+compiled kernels count processor seconds, which other processes on the machine disturb least; cases
+that wait for other processes count wall-clock seconds.
 """
 
 import subprocess
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 class Case(NamedTuple):
     prepare: Callable
-    """Returns the callable to be timed."""
+    """Function that returns the callable to be timed."""
 
     clock: str
-    """`cpu`: seconds of this process and of the children it has waited for; or `wall`."""
+    """Clock: `cpu` for seconds of this process and its finished children, or `wall`."""
 
 
 def encode(spec):
@@ -88,7 +88,7 @@ def _nothing():
 
 
 def _ref(submitted):
-    """Return the one Ref of a task; older commits have a list of it."""
+    """Return the only Ref of a task; older commits return a list of it."""
     return submitted[0] if isinstance(submitted, list) else submitted
 
 

@@ -1,8 +1,8 @@
-"""Draws the README's bar chart from the results of `benchmarks.slow_network`.
+"""Draw the bar chart of the README from the results of `benchmarks.slow_network`.
 
     python -m benchmarks.chart benchmarks/results/slow_network_2xcpu_202611.json docs/slow_network.svg
 
-Seconds per step as bars, from 0; the label of each bar also has the speed against plain DDP.
+Bars show seconds per step, from 0; labels also show the speed relative to plain DDP.
 """
 
 import argparse

@@ -3,11 +3,11 @@
     make bench-compare BASE=HEAD~1
     python -m benchmarks.compare HEAD~1 --only graph --json FILE
 
-Runs the cases of `benchmarks/cases.py` (a commit that has this file brings its own) in both trees:
-nine pairs of fresh processes, and within a pair the two take turns, case by case. A pair gives one
-ratio, this tree's seconds over the other's; the table has the median of the nine and the 95%
-interval of that median by bootstrap. A regression is an interval that lies wholly above 1.03; then
-the exit code is 1. Measure on a quiet machine: nothing else should run.
+Runs the cases of `benchmarks/cases.py` (each commit uses its own version of this file, if it has
+one) in both trees: nine pairs of fresh processes, which take turns case by case within a pair. Each
+pair gives one ratio, seconds of this tree over seconds of the other; the table shows the median of
+the nine and its 95% bootstrap interval. An interval entirely above 1.03 is a regression, and the
+exit code is 1. Measure on an otherwise idle machine.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Tree:
         )
 
     def ask(self, case, *, repeats=1):
-        """Seconds of this many runs of the case, or a string that says why there are none."""
+        """Return the seconds of this many runs of the case, or a string with the problem."""
         print(repeats, case, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         return json.loads(answer) if answer else f"ended with {self._process.wait()}"
@@ -91,7 +91,7 @@ def serve():
 
 
 def seconds_of(run, clock):
-    """Seconds that the run took; it may measure itself and return them."""
+    """Return the seconds of a run; a run may also measure and return them itself."""
     now = cpu_seconds if clock == "cpu" else time.perf_counter
     start = now()
     measured = run()
@@ -105,9 +105,9 @@ def cpu_seconds():
 
 
 def unpack(commit):
-    """The files of a commit, kept with their compiled kernels for the next comparison.
+    """Check out the files of a commit; they are kept, with compiled kernels, for later comparisons.
 
-    Files of the benchmark are added where the commit has none.
+    Files of the benchmark are added if the commit does not have them.
     """
     root = KEPT / commit
     if not root.exists():
@@ -133,7 +133,7 @@ def unpack(commit):
 
 
 def measure(trees, cases, *, num_pairs):
-    """By case: a list of (base seconds, this seconds) of each pair, or a string with a reason."""
+    """Return a list of (base seconds, this seconds) per case, or a string with a problem."""
     found = {case: [] for case in cases}
     for number in range(num_pairs):
         open_trees = [Tree(root) for root in trees]
@@ -151,7 +151,7 @@ def measure(trees, cases, *, num_pairs):
 
 
 def run_pair(trees, case, *, swapped):
-    """The fastest of a few turns of each tree: a disturbance only ever adds seconds."""
+    """Return the fastest of a few turns of each tree: disturbances only add seconds."""
     seconds, repeats = [[], []], 1
     order = (1, 0) if swapped else (0, 1)
     for turn in range(NUM_TURNS + 1):
@@ -160,14 +160,14 @@ def run_pair(trees, case, *, swapped):
             if isinstance(answer, str):
                 return f"{('base', 'this tree')[side]}: {answer}"
             seconds[side].append(answer / repeats)
-        if turn == 0:  # only tells how often to repeat
+        if turn == 0:  # only determines the number of repeats
             repeats = max(1, round(TURN_S / min(*seconds[0], *seconds[1])))
             seconds = [[], []]
     return min(seconds[0]), min(seconds[1])
 
 
 def median_interval(ratios):
-    """95% bootstrap interval of the median."""
+    """Return the 95% bootstrap interval of the median."""
     generator = random.Random(0)
     medians = sorted(
         statistics.median(generator.choices(ratios, k=len(ratios))) for _ in range(NUM_RESAMPLES)
@@ -176,7 +176,7 @@ def median_interval(ratios):
 
 
 def row_of(case, pairs, clock):
-    """One line of the table."""
+    """Return one row of the table."""
     if isinstance(pairs, str):
         unknown = dict.fromkeys(("ratio", "interval", "base ms", "this ms"), "")
         return {"case": case, **unknown, "clock": clock, "verdict": f"not compared ({pairs})"}

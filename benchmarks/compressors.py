@@ -3,10 +3,10 @@
     python -m benchmarks.compressors --preset smoke          # some seconds
     python -m benchmarks.compressors --preset full --json FILE --markdown FILE
 
-Gaussian gradients in one tensor, another one each time. Encoding reads the tensor (and reads and
-writes the residual with `+ef`) and writes a payload; decoding adds what it says to another tensor.
-GB/s are those of float32 values. Each row is measured in turns with a memory copy of the same values; shares of that copy come
-first, since neighbours on the machine disturb both alike.
+Each call uses other Gaussian gradients in one tensor. Encoding reads the tensor (and reads and
+writes the residual with `+ef`) and writes a payload; decoding adds the values to another tensor.
+GB/s count float32 values. Each row is measured in turns with a memory copy of the same values. The
+speed relative to that copy comes first, since other processes on the machine disturb both alike.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ SPECS = [
 
 
 class Case:
-    """The tensors of one size that all rows share."""
+    """Tensors of one size that all rows share."""
 
     def __init__(self, num_values):
         generator = torch.Generator().manual_seed(0)
@@ -56,7 +56,7 @@ class Case:
         self.out = self.values.clone()
 
     def gradient(self):
-        """Another one each time: slices of the same noise that begin elsewhere."""
+        """Return other values each time: slices of the same noise with different offsets."""
         start = 64 * (self._turn % NUM_GRADIENTS)
         self._turn += 1
         return self._noise[start : start + self.num_values]
@@ -93,7 +93,7 @@ def compressor_row(case, spec, repeats):
 
 
 def relative_error(case, one, payload):
-    """Of one encoding, before any feedback."""
+    """Return the relative error of one encoding, without error feedback."""
     one.decode(payload, case.out)
     return float((case.out - case.values).norm() / case.values.norm())
 
@@ -127,7 +127,7 @@ def peer_rows(case, repeats):
 
 
 def small_row(num_values, repeats):
-    """A hundred parameters of one size: coded, or whole. From which link on is coding worth it?"""
+    """Compare coded with whole small tensors: below which link rate does coding pay off?"""
     layout = layout_of({f"bias{number}": (num_values,) for number in range(100)})
     values = torch.randn(100 * num_values)
     out, found, sizes = torch.zeros_like(values), {}, {}

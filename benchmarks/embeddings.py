@@ -4,10 +4,10 @@
     python -m benchmarks.embeddings --preset full --json FILE --markdown FILE     # 15 minutes
 
 Text: enwiki_plain_AA.txt.gz of the folder in TALKA_DATA (default ../shared/data), lower-cased to
-letters, window 10, minimum count 5, 100 dimensions. Where the folder is missing, the documentation
-of the installed packages. The C program of GloVe needs 72 s to co-occurrence, 88 s an epoch (0.51
-million pairs a second) and 340 s to vectors with 3 epochs of that text on a machine like this
-(two threads); it is not measured here.
+letters, window 10, minimum count 5, 100 dimensions. If the folder is missing, the documentation of
+the installed packages is used. On that text and a machine like this (two threads), the C program of
+GloVe needs 72 s for co-occurrence, 88 s per epoch (0.51 million pairs per second) and 340 s for
+vectors with 3 epochs; it is not measured here.
 """
 
 import gzip
@@ -49,7 +49,7 @@ def text_of(max_bytes):
 
 @numba.njit(nogil=True, fastmath=True)
 def plain_loop(rows, cols, counts, words, contexts, word_squares, context_squares, biases):
-    """GloVe as one writes it down: one pair after another, four arrays."""
+    """Straightforward GloVe: one pair after another, four arrays."""
     word_bias, context_bias, word_bias_squares, context_bias_squares = biases
     loss = 0.0
     for n in range(len(rows)):
@@ -74,7 +74,7 @@ def plain_loop(rows, cols, counts, words, contexts, word_squares, context_square
 
 
 def plain_rate(blocks, num_pairs):
-    """Pairs a second of the plain loop on one thread, pairs fully shuffled."""
+    """Measure pairs per second of the plain loop on one thread, with fully shuffled pairs."""
     order = np.random.default_rng(0).permutation(blocks.num_pairs)[:num_pairs]
     rows, cols = (side[order] for side in blocks.words())
     counts = blocks.pairs["count"][order]
@@ -101,7 +101,7 @@ def phases(path, threads):
 
 
 def speed(path, preset):
-    """Seconds to pairs and pairs a second, by threads, in turns with the plain loop."""
+    """Measure seconds to pairs and pairs per second, by threads, in turns with the plain loop."""
     phases(path, 2)  # compiles
     by_threads = {1: [], 2: []}
     plain = []
@@ -155,7 +155,7 @@ def judged(name, embeddings, losses, seconds):
 
 
 def quality(corpus, pairs, epochs, path):
-    """The same text, the same start: our order, a full shuffle, and gensim."""
+    """Compare talka's order of pairs, a full shuffle and gensim on the same text."""
     sample = fixed_sample(pairs, size=1_000_000)
     rows, found = [], {}
     for name, visit_pairs in {"talka": 1024, "fully shuffled": 1}.items():

@@ -4,7 +4,7 @@
     python -m benchmarks.engine --preset full --json FILE --markdown FILE
 
 All systems run in turns, with two workers each. Ratios come first: how many times faster talka is
-than the peer of that row.
+than the system of that row.
 """
 
 import concurrent.futures
@@ -56,7 +56,7 @@ PRESETS = {
     },
 }
 WORKERS = 2
-ALONE = "--alone"  # how this file calls itself for one system in a process of its own
+ALONE = "--alone"  # how this file starts itself for one system in a separate process
 
 
 def nothing():
@@ -72,7 +72,7 @@ def array_total(array):
 
 
 class Alone:
-    """One system at a time, in a process of its own: idle daemons of another would slow it down."""
+    """Run one system at a time, in a separate process: idle daemons of others would disturb it."""
 
     @staticmethod
     @contextlib.contextmanager
@@ -132,14 +132,14 @@ SYSTEMS = {
 
 
 def measure_alone(name, count):
-    """Seconds for `count` tasks, twice, after one time to warm up."""
+    """Return the seconds for `count` tasks, measured twice after a warm-up."""
     with SYSTEMS[name](count) as run:
         run()
         return interleaved({name: run}, repeats=2)[name]
 
 
 def task_rates(systems, count, rounds):
-    """Empty tasks, all submitted at once, until the last result is known: tasks a second."""
+    """Measure tasks per second: empty tasks, all submitted at once, until the last result."""
     chosen = {name: SYSTEMS[name] for name in systems}
     seconds = {name: [] for name in measurable(chosen)}
     for _ in range(rounds):
@@ -173,7 +173,7 @@ def start_ray(ray):
 
 
 class Peers:
-    """Systems that take tables, started once."""
+    """Start the systems that accept tables, once each."""
 
     def __init__(self, stack):
         self.talka = stack.enter_context(Embedded(threads=WORKERS, processes=WORKERS))
@@ -194,7 +194,7 @@ class Peers:
 
 
 def transfers(peers, num_bytes, repeats):
-    """A table of the driver's is summed in a worker process: seconds until the sum is known."""
+    """Measure the seconds until a worker process has summed a table of the driver."""
     table = pa.table({"x": np.ones(num_bytes // 8)})
 
     def talka_first():
@@ -261,7 +261,7 @@ def transfers(peers, num_bytes, repeats):
 
 
 def event_costs(count, repeats):
-    """Empty native tasks with and without a run directory: the dearest case for events."""
+    """Run empty native tasks with and without a run directory: the worst case for events."""
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream(Path(folder) / "events.jsonl")
         with Embedded(events=stream) as writing, Embedded() as silent:

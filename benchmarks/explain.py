@@ -3,13 +3,13 @@
     python -m benchmarks.explain --preset smoke          # some seconds
     python -m benchmarks.explain --preset full --json FILE --markdown FILE     # 4 minutes
 
-`talka embed` over the text of `benchmarks.embeddings`, several times. Each run samples its corpus,
-predicts, works and measures. Ratios are measured over predicted. The last column is how much the same
-work differed from run to run: no prediction made before can be nearer than that.
+Runs `talka embed` on the text of `benchmarks.embeddings` several times. Each run samples its corpus,
+predicts, works and measures. Ratios are measured over predicted. The last column shows how much the
+same work varied between runs: no prediction can be more accurate than that.
 
-Then tiny jobs: the total that `--explain` predicts beside the seconds of the whole command, which are
-mostly start-up. And how long `--explain` itself takes, for small and large inputs. Kernels are
-compiled before: each command runs once without being measured.
+Then tiny jobs: the total that `--explain` predicts and the seconds of the whole command, which are
+mostly start-up. Finally the time that `--explain` itself takes, for small and large inputs. Kernels
+are compiled first: each command runs once without being measured.
 """
 
 import itertools
@@ -54,7 +54,7 @@ def embed(path, out, epochs, *more):
 
 
 def seconds_by_part(out):
-    """(predicted, measured) of the parts of a run that have both."""
+    """Return (predicted, measured) for the costs of a run that have both."""
     [run] = Path(f"{out}-runs").iterdir()
     return {
         one.cost_id: (one.predicted.seconds, one.measured.seconds)
@@ -140,7 +140,7 @@ def explain_rows(folder, jobs, corpus, preset):
 
 
 def large_plans(folder, corpus, scale):
-    """Commands that explain jobs over large inputs, or over none."""
+    """Return commands that explain jobs with large inputs, or without any."""
     edges = folder / "edges.txt"
     _write_edges(edges, *rmat(scale))
     text, size = (f"{path.stat().st_size / 1e6:.0f} MB" for path in (corpus, edges))

@@ -4,9 +4,9 @@
     python -m benchmarks.graph --preset full --json FILE --markdown FILE
 
 R-MAT edges (benchmarks/rmat.py) and Epinions (TALKA_DATA), in turns with networkit, igraph and scipy,
-all with two threads where they can. A talka call is timed whole: from the arguments to an Arrow table
-with the original ids; a peer's call is the algorithm alone. Ratios are talka's speed over the peer's.
-Graphs are built before the clock starts (benchmarks/graph_build.py has that); so are kernels.
+all with two threads if they support it. A talka call is timed completely, from the arguments to an
+Arrow table with the original ids; for other libraries only the algorithm is timed. Ratios are talka's
+speed over the other's. Graphs are built (see benchmarks/graph_build.py) and kernels compiled before.
 """
 
 import gzip
@@ -66,7 +66,7 @@ print(peak_bytes() - before, *took.values())
 
 
 class GeneralRanks(VertexProgram):
-    """PageRank as a general program: whole arrays."""
+    """PageRank as a vertex program, on whole arrays."""
 
     combine = "sum"
     aggregates = {"sinks": "sum"}  # noqa: RUF012
@@ -85,7 +85,7 @@ class GeneralRanks(VertexProgram):
 
 
 def user_ranks():
-    """PageRank as a user writes it."""
+    """PageRank as an edge program written by a user."""
     return EdgeProgram(
         initial=lambda num_vertices: 1 / num_vertices,
         message=lambda value, out_degree: value / out_degree,
@@ -99,7 +99,7 @@ def user_ranks():
 
 
 class Peers:
-    """The same graph in other libraries, with ids from 0 on."""
+    """The same graph in other libraries, with consecutive ids from 0."""
 
     def __init__(self, edges, weights):
         _, numbers = np.unique(np.concatenate(edges), return_inverse=True)
@@ -136,7 +136,7 @@ class Peers:
         self.igraph.es["weight"] = self.weights
 
     def simple(self):
-        """For triangles: no direction, no copies, no loops, edges with numbers."""
+        """Return a graph for triangles: undirected, without duplicates and loops, indexed edges."""
         import networkit
 
         low, high = np.minimum(*self.ends), np.maximum(*self.ends)
@@ -148,7 +148,7 @@ class Peers:
 
 
 def candidates_of(graph, weighted, peers, *, hub):
-    """{question: {who: call}}; the first is talka."""
+    """Return {question: {library: call}}; the first library is talka."""
     source = int(peers.ends[0][np.argmax(graph[1][0] == hub)])
     graph = graph[0]
     ones = np.full(peers.size, 1 / peers.size)
@@ -250,7 +250,7 @@ def algorithm_rows(edges, *, repeats):
 
 
 def triangle_rows(graph, peers):
-    """Once: networkit takes half a minute at scale 20."""
+    """Measure only once: networkit takes half a minute at scale 20."""
     simple = peer("networkit", peers.simple)
     simple = simple and simple()
 
@@ -264,7 +264,7 @@ def triangle_rows(graph, peers):
 
 
 def partition_rows(edges, counts, *, repeats):
-    """PageRank in partitions that share nothing but mail, beside one that threads share."""
+    """Compare PageRank in partitions that only exchange messages with one that threads share."""
     graph = Graph.from_edges(edges)
     ways = {"1, shared": RunOptions()}
     for count in counts:

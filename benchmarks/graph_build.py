@@ -3,10 +3,10 @@
     python -m benchmarks.graph_build --preset smoke          # some seconds
     python -m benchmarks.graph_build --preset full --json FILE --markdown FILE
 
-R-MAT edges (benchmarks/rmat.py), both directions, in turns with peers. talka renumbers every graph
-in order of degree; its peers want ids from 0 on, so from scattered ids they are given the time of
-`np.unique`, too. networkit builds a directed graph with both directions from the same arrays.
-Memory is the peak of a process of its own, beyond its arrays of edges.
+R-MAT edges (benchmarks/rmat.py), both directions, in turns with other libraries. talka renumbers
+every graph by degree; the others need consecutive ids from 0, so for scattered ids the time of
+`np.unique` is added to theirs. networkit builds a directed graph with both directions from the same
+arrays. Memory is the peak of a separate process, without its arrays of edges.
 """
 
 import subprocess
@@ -47,7 +47,7 @@ print(peak_bytes() - before)
 
 
 def ids_of(kind, edges):
-    """The same graph with other ids: as they are, scattered over 63 bits, or as strings."""
+    """Return the same graph with other ids: unchanged, scattered over 63 bits, or strings."""
     if kind == "0 to n-1":
         return edges
     num_vertices = int(max(ends.max() for ends in edges)) + 1
@@ -59,7 +59,7 @@ def ids_of(kind, edges):
 
 
 def peak_bytes(*, reset=False):
-    """The most memory this process had, since it was reset."""
+    """Return the peak memory of this process since it was reset."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()
@@ -92,7 +92,7 @@ def with_igraph(edges):
 
 
 def after_unique(build):
-    """What users of a library that wants ids from 0 on do first."""
+    """Wrap `build` to renumber ids first, for libraries that need consecutive ids from 0."""
 
     def run(edges):
         _, numbers = np.unique(np.concatenate(edges), return_inverse=True)
@@ -143,7 +143,7 @@ def rows_of(kind, preset):
 
 
 def discard(built):
-    """Graphs are freed at once: the next candidate needs the memory."""
+    """Free graphs immediately: the next candidate needs the memory."""
     del built
 
 
@@ -163,7 +163,7 @@ def memory_row(kind, directed, preset):
 
 
 def text_rows(preset, folder):
-    """A text file of the same edges, plain and packed, beside a reader that only reads."""
+    """Build graphs from a text file, plain and compressed, beside a reader that builds no graph."""
     import pyarrow.csv
 
     edges = rmat(preset["scale"])

@@ -4,16 +4,16 @@
     python -m benchmarks.graph_machines --preset full --json FILE --markdown FILE
 
 Two hosts in a lab on this machine, Ray on both, the driver on the first, R-MAT graphs with 16 edges
-a vertex. Predicted: 8 bytes for every mirror whose owner lives on the other machine. Payload: what
-partitions said to each other, as they count it. Link: all bytes of both directions with the headers
-of every frame, as the links' queues count them, Ray's own talk included; between two supersteps, so
-that start-up and topology fall out. Headers of TCP, IP and Ethernet alone are 4.6%.
+per vertex. Predicted: 8 bytes for every mirror whose owner is on the other machine. Payload: bytes
+that partitions sent to each other, as they count them. Link: all bytes in both directions with the
+headers of every frame and Ray's own messages, as counted by the queues of the links, between two
+supersteps, so that start-up and topology are excluded. Headers of TCP, IP and Ethernet are 4.6%.
 
 Ray sends outputs below 100 kB to the driver, and from there with every task that needs them: values,
-mails and degrees of a small partition, which would stay where they are, then travel each superstep.
-How much depends on which host the partition with the hubs is on. With `RAY_max_direct_call_object_size`
-in the environment of `ray start`, on all machines, that limit is another: both are measured. What
-remains above the headers is Ray's talk about tasks: some 30 kB for each away from the driver.
+messages and degrees of a small partition, which could stay in place, are then sent in each superstep.
+The amount depends on the host of the partition with the hubs. `RAY_max_direct_call_object_size` in
+the environment of `ray start`, on all machines, changes that limit: both are measured. What remains
+above the headers are Ray's messages about tasks: about 30 kB per task away from the driver.
 """
 
 import json
@@ -29,7 +29,7 @@ from talka.lab import Lab, LabConfig, LabRunOptions
 INLINE_LIMITS_BYTES = [
     102_400,
     4_096,
-]  # what Ray has unless told otherwise; what keeps data in place
+]  # the default of Ray; a value that keeps data in place
 PRESETS = {
     "smoke": {
         "rates": [1e9],

@@ -1,10 +1,10 @@
-"""What every host runs in `graph_machines`: Ray on all, and PageRank driven from host 0.
+"""The script that every host runs in `graph_machines`: Ray on all, PageRank driven from host 0.
 
     python -m benchmarks.graph_machines_rank SCALE SUPERSTEPS IDLE_SECONDS OUT PARTITIONS...
 
-The links' bytes are read when a superstep is over. Mails of that one are pulled in the next, so that
-what lies between two readings are whole supersteps; the first ones are left out, because they also
-bring topology and compile.
+The bytes of the links are read at the end of a superstep. Its messages are pulled in the next one, so
+whole supersteps lie between two readings; the first ones are excluded, because they also transfer the
+topology and compile kernels.
 """
 
 import json
@@ -22,7 +22,7 @@ MESSAGE_BYTES = 8
 
 
 class Reading(Stream):
-    """Reads clock and links when the first and the last superstep of interest are over."""
+    """Listener that reads clock and links at the end of the first and last measured superstep."""
 
     def __init__(self, machines, last):
         super().__init__()
@@ -41,11 +41,11 @@ class Reading(Stream):
 
 
 def measured(graph, address, machines, num_partitions, num_supersteps):
-    """Bytes and seconds of a superstep."""
+    """Return bytes and seconds per superstep."""
     from talka.engine import OnRay
 
     class Placing(OnRay):
-        """Knows where partitions were brought."""
+        """Engine that records where partitions were placed."""
 
         def __init__(self, address):
             super().__init__(address)
@@ -75,7 +75,7 @@ def measured(graph, address, machines, num_partitions, num_supersteps):
 
 
 def predicted_bytes(graph, homes):
-    """A value for every mirror: of pairs of partitions on two machines, and of all pairs."""
+    """Return the bytes of a value per mirror, between machines and between all partitions."""
     between = all_pairs = 0
     for part in graph.cut(len(homes), "ranges").partitions:
         num_mirrors = part.target_mirror_offsets[1:] - part.target_mirror_offsets[:-1]

@@ -1,4 +1,4 @@
-"""What every benchmark shares: presets, the environment, tables out, JSON out."""
+"""Common parts of all benchmarks: presets, environment, timing, output as tables and JSON."""
 
 import argparse
 import importlib.metadata
@@ -18,15 +18,15 @@ PEERS = (
 
 
 def arguments(doc, presets, more=None):
-    """What every benchmark takes; `more` names options of its own, with their help."""
+    """Parse the options of a benchmark; `more` maps its additional options to their help."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--preset", choices=presets, default="smoke")
     parser.add_argument("--json", type=Path, help="also write rows and environment to this file")
     parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
-    for option, said in (more or {}).items():
-        parser.add_argument(option, help=said)
+    for option, help_text in (more or {}).items():
+        parser.add_argument(option, help=help_text)
     return parser.parse_args()
 
 
@@ -49,17 +49,17 @@ def environment():
 
 
 def peer(package, run):
-    """`run`, or None where the peer's package is not installed (`make bench` installs all)."""
+    """Return `run`, or None if the package is not installed (`make bench` installs all)."""
     return run if importlib.util.find_spec(package) else None
 
 
 def measurable(candidates):
-    """The candidates that are installed."""
+    """Return the candidates that are installed."""
     return {name: run for name, run in candidates.items() if run is not None}
 
 
 def with_missing(rows, candidates, column):
-    """The rows, and one for each candidate that is not installed.
+    """Return the rows, and one for each candidate that is not installed.
 
     `column` has the names of candidates; columns before it are the same in all rows.
     """
@@ -75,10 +75,10 @@ def with_missing(rows, candidates, column):
 
 
 def interleaved(candidates, *, repeats):
-    """Run every candidate `repeats` times, in turns; {name: [seconds]}. One may time itself.
+    """Run every candidate `repeats` times, in turns; return {name: [seconds]}.
 
-    In turns, because a noisy neighbour then disturbs all of them alike. Candidates that are not
-    installed are left out.
+    Taking turns spreads disturbances of the machine over all candidates. A candidate may return its
+    own time as a float. Candidates that are not installed are left out.
     """
     candidates = measurable(candidates)
     seconds = {name: [] for name in candidates}
@@ -92,7 +92,7 @@ def interleaved(candidates, *, repeats):
 
 
 def spread(values):
-    """Median, and how far the values lie apart: largest over smallest."""
+    """Return the median, and the ratio of the largest to the smallest value."""
     return statistics.median(values), max(values) / min(values)
 
 
@@ -104,7 +104,7 @@ def markdown_table(rows):
 
 
 def publish(args, question, tables):
-    """Print tables of rows; write them where asked."""
+    """Print tables of rows, and write them to the files named in the options."""
     text = "\n\n".join(f"**{title}**\n\n{markdown_table(rows)}" for title, rows in tables.items())
     print(text)
     where = environment()

@@ -4,12 +4,13 @@
     python -m benchmarks.parity --preset full --json FILE --markdown FILE --lab slow_network.json
 
 Fashion-MNIST (TALKA_DATA, default ../shared/data), 4 workers, SGD with momentum, a learning rate that
-warms up for an epoch and falls to zero; one pair of rows with Adam. Sparse specs have momentum before
-they are compressed, as `attach` asks for; the others after, in the optimizer. Two rows show what it
-costs to give topk momentum after, and to cut its average a second time (by two-phase). First table: the MLP of
-`benchmarks.slow_network`; steps to an accuracy are counted here, without limits on the links, seconds
-of a step come from the JSON that benchmark wrote, and time to accuracy is their product. Second table:
-test accuracy of a small MLP after the same number of epochs, the mean over seeds, beside fp32.
+warms up for an epoch and falls to zero; one pair of rows with Adam. With sparse compressors momentum is
+applied before compression, as `attach` requires; with the others afterwards, in the optimizer. Two rows
+show the cost of momentum after topk, and of sparsifying its average a second time (two-phase).
+
+First table: the MLP of `benchmarks.slow_network`. Steps to an accuracy are counted here, without limits
+on the links; seconds per step come from the JSON of that benchmark; time to accuracy is their product.
+Second table: test accuracy of a small MLP after the same number of epochs, mean over seeds, beside fp32.
 """
 
 import gzip
@@ -57,7 +58,7 @@ TARGET = 0.85
 
 
 def images(name, count):
-    """Pictures as float32 with mean 0, and their classes; noise where the data is missing."""
+    """Return images as float32 with mean 0, and their classes; noise if the data is missing."""
     if not DATA.exists():
         generator = np.random.default_rng(0)
         classes = generator.integers(0, 10, count)
@@ -70,7 +71,7 @@ def images(name, count):
 
 
 def train(worker, spec, seed, model_name, num_images, epochs):
-    """Test accuracy by step, and the final one; rank 0 alone looks at the test pictures."""
+    """Return the test accuracy by step, and the final one; only rank 0 evaluates test images."""
     import math
 
     import torch
@@ -143,7 +144,7 @@ def steps_to(target, accuracies):
 
 
 def seconds_a_step(lab, spec):
-    """From `benchmarks.slow_network`'s tables: the MLP at 100 Mbit/s."""
+    """Return the seconds per step of the MLP at 100 Mbit/s, measured by `benchmarks.slow_network`."""
     [rows] = [
         rows for title, rows in lab.items() if title.startswith("mlp") and " 100 Mbit" in title
     ]
@@ -192,7 +193,7 @@ def main():
 
 
 def plain(spec):
-    """The row without compression that this one stands beside."""
+    """Return the row without compression that this one is compared with."""
     return "fp32 (AdamW)" if "Adam" in spec else "fp32"
 
 
@@ -212,7 +213,7 @@ def accuracy_rows(finals):
 
 
 def race_rows(races, lab):
-    """How many times sooner than plain DDP, at 100 Mbit/s."""
+    """Return rows with the speed-up over plain DDP at 100 Mbit/s."""
     rows, ddp_s = [], None
     for spec, accuracies in races.items():
         steps = steps_to(TARGET, accuracies)

@@ -1,8 +1,8 @@
-"""A Ray cluster on the hosts of a lab: a head on host 0, with the driver; a machine on every other.
+"""A Ray cluster on the hosts of a lab: the head and the driver on host 0, a machine on every other.
 
-Every rank calls `on_hosts(drive)`. Rank 0 starts the head, waits until all have joined, and drives.
-The others start a Ray machine and hold a connection to rank 0: when that closes, or tells them to,
-they kill what Ray started there. The lab ends whatever would still be left.
+Every rank calls `on_hosts(drive)`. Rank 0 starts the head, waits until all have joined, and calls
+`drive`. The others start a Ray machine and hold a connection to rank 0: when it is closed, or on
+command, they kill Ray's processes on their host. The lab ends any process that is left.
 """
 
 import contextlib
@@ -22,22 +22,22 @@ _RAY_PORT, _READY_PORT = 6379, 6378
 _STORE_BYTES = 400_000_000
 _START_TIMEOUT_S = 60
 _KILL, _COUNT, _ANSWER_BYTES = b"k", b"c", 8
-# A machine that is gone is noticed within a second.
+# A lost machine is detected within a second.
 _QUICK = '{"health_check_period_ms": 200, "health_check_timeout_ms": 1000}'
 
 
 class Machines:
-    """The other hosts, as the driver sees them."""
+    """The other hosts, as seen by the driver."""
 
     def __init__(self, connections):
         self._connections = connections
 
     def kill(self, host):
-        """End all of Ray's processes on a host, without grace."""
+        """Kill all of Ray's processes on a host."""
         self._ask(host, _KILL)
 
     def sent_bytes(self):
-        """Through the links of all hosts, headers of every frame included."""
+        """Return the bytes sent through the links of all hosts, including frame headers."""
         there = sum(self._ask(host, _COUNT) for host in self._connections)
         return own_sent_bytes() + there
 
@@ -47,7 +47,7 @@ class Machines:
 
 
 def on_hosts(drive):
-    """On host 0 `drive(address, machines)`; elsewhere a Ray machine until it returns."""
+    """Call `drive(address, machines)` on host 0; on other hosts, run a Ray machine until then."""
     rank, num_hosts = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     head = os.environ["MASTER_ADDR"]
     if rank > 0:
@@ -69,8 +69,8 @@ def on_hosts(drive):
 
 
 def _join(address, num_hosts, until_the_end):
-    """Connect the driver, and wait until Ray has all machines."""
-    from talka.engine.on_ray import cluster as ray_cluster  # isort: skip  # before ray: it says where the key is
+    """Connect the driver, and wait until all machines have joined."""
+    from talka.engine.on_ray import cluster as ray_cluster  # isort: skip  # before ray: it sets the path of the key
 
     import ray
 
@@ -99,7 +99,7 @@ def own_sent_bytes():
 
 @contextlib.contextmanager
 def _ray(own, options, *, waits_for=None):
-    """`ray start` in the foreground, so that all of Ray's processes are below it."""
+    """Run `ray start` in the foreground, so that all of Ray's processes are its children."""
     if waits_for is not None:
         _connected(*waits_for).close()
     common = [f"--node-ip-address={own}", f"--num-cpus={CORES}", "--disable-usage-stats"]

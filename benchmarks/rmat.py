@@ -1,9 +1,9 @@
 """Graphs with few hubs and many small vertices, as the Graph500 benchmark draws them (R-MAT).
 
-Every edge falls through `scale` levels; in each it picks one of four quarters of the adjacency
-matrix with the probabilities 0.57, 0.19, 0.19, 0.05. Then the vertices are shuffled, so that ids
-say nothing about degrees. Duplicates and loops are kept. The same seed gives the same edges on any
-machine and with any number of threads: edge number i draws from a generator that begins at i.
+Every edge passes `scale` levels; in each it picks one of four quarters of the adjacency matrix with
+the probabilities 0.57, 0.19, 0.19, 0.05. Then the vertices are shuffled, so that ids are independent
+of degrees. Duplicates and loops are kept. The same seed gives the same edges on any machine and with
+any number of threads: edge i draws from a generator that starts at i.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def rmat(scale, edge_factor=16, seed=1):
-    """(sources, targets) of `edge_factor * 2**scale` edges among `2**scale` vertices, int64."""
+    """Return int64 (sources, targets) of `edge_factor * 2**scale` edges of `2**scale` vertices."""
     num_edges = edge_factor << scale
     sources, targets = np.empty(num_edges, np.int64), np.empty(num_edges, np.int64)
     shuffled = np.random.default_rng(seed).permutation(1 << scale)
@@ -32,7 +32,7 @@ def rmat(scale, edge_factor=16, seed=1):
 
 @compiled
 def _mixed(state):
-    """The output function of SplitMix64."""
+    """Apply the output function of SplitMix64."""
     state = (state ^ state >> np.uint64(30)) * _MIX_1
     state = (state ^ state >> np.uint64(27)) * _MIX_2
     return state ^ state >> np.uint64(31)

@@ -4,10 +4,10 @@
     python -m benchmarks.slow_network --preset full --json FILE --markdown FILE
 
 Four hosts in a lab on this machine, one rank each, links limited in both directions. All modes run in
-turns in the same processes. Seconds of a step are medians; bytes are counted at the interfaces. Four
-ranks share this machine's cores, so "no communication" is what computing alone takes here, and no
-mode can be faster than that. "next to nothing" is a step that exchanges 29 values: all that it takes
-to wait for each other, but bytes. Predictions are that, plus encoding and decoding, plus the network.
+turns in the same processes. Seconds per step are medians; bytes are counted at the interfaces. Four
+ranks share the cores of this machine, so "no communication" is the time of computing alone, and no
+mode can be faster. "next to nothing" is a step that exchanges 29 values: the cost of waiting for each
+other, without that of bytes. Predictions are that, plus encoding and decoding, plus the network.
 """
 
 import json
@@ -59,7 +59,7 @@ def median(rows, key):
 
 
 def step_rows(answer):
-    """Ratios first: to DDP, to its fp16 hook."""
+    """Return rows with the ratios to DDP and to its fp16 hook first."""
     rows = answer["rows"]
     seconds = {name: median(rows[name], "seconds") for name in rows}
     table = []
@@ -116,7 +116,7 @@ def main():
 
 
 def powersgd_rows(lab, model, settings):
-    """PyTorch's own PowerSGD hook, in processes of its own: it may die, or hang, on gloo."""
+    """Measure PyTorch's PowerSGD hook in separate processes: it may crash or hang on gloo."""
     try:
         answer = run(lab, model, ["ddp", "ddp fp16 hook", POWERSGD], settings, timeout_s=75)
     except GangError as error:

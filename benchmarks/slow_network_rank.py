@@ -1,6 +1,6 @@
 """One rank of `benchmarks.slow_network`: every mode in turns, in the same processes.
 
-Started by the lab, with RANK and so on set. Rank 0 writes what it measured as JSON.
+Started by the lab, which sets RANK and the other variables. Rank 0 writes its measurements as JSON.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from talka.train.predictions import predict_steps
 
 
 def bf16_hook(state, bucket):
-    """PyTorch's own; by its own name DDP takes it on GPUs alone."""
+    """Call PyTorch's hook; DDP accepts it by name only on GPUs."""
     return default_hooks.bf16_compress_hook(state, bucket)
 
 
@@ -43,7 +43,7 @@ POWERSGD = "ddp powersgd:4 hook"
 
 
 class Mode:
-    """A model, an optimizer, and one way to exchange gradients."""
+    """A model, an optimizer, and a way to exchange gradients."""
 
     def __init__(self, name, make):
         self.name, self.hook = name, None
@@ -73,21 +73,21 @@ class Mode:
 
 
 def gradient(model, batch):
-    """The first one, flat, as a prediction can have it before the run."""
+    """Return the first gradient, flattened, as it is available before the run."""
     x, y = batch
     nn.functional.cross_entropy(model(x), y).backward()
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 
 def interface_bytes():
-    """What the link's own queue let out, headers of every frame included."""
+    """Return the bytes that passed the queue of the link, including frame headers."""
     tc = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin")
-    said = subprocess.run([tc, "-s", "-j", "qdisc", "show"], capture_output=True, check=True)
-    return sum(row["bytes"] for row in json.loads(said.stdout) if row["kind"] == "tbf")
+    done = subprocess.run([tc, "-s", "-j", "qdisc", "show"], capture_output=True, check=True)
+    return sum(row["bytes"] for row in json.loads(done.stdout) if row["kind"] == "tbf")
 
 
 def measure(mode, num_steps, batch):
-    """Seconds of a step, bytes of all hosts a step, and the hook's own account of them."""
+    """Return seconds and bytes of all hosts per step, and the bytes counted by the hook."""
     dist.barrier()
     before = mode.hook.stats() if mode.hook else {}
     bytes_before = interface_bytes()

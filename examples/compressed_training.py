@@ -1,4 +1,4 @@
-"""Train a small net on 4 workers, once with plain DDP and once with one line more.
+"""Train a small net on 4 workers, once with plain DDP and once with one additional line.
 
     python examples/compressed_training.py        # about half a minute on a laptop
 
@@ -41,7 +41,7 @@ def train(worker, spec):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return sum(losses[-50:]) / 50, sent_bytes() - before  # bytes: the kernel's own count
+    return sum(losses[-50:]) / 50, sent_bytes() - before  # bytes counted by the kernel
 
 
 def main():

@@ -1,8 +1,9 @@
-"""Two programs of one's own over a graph of roads: one of functions, one of whole arrays.
+"""Two custom programs on a graph of roads: one made of functions, one that works on whole arrays.
 
-    python examples/graph_program.py        # a few seconds, most of them to compile, once
+    python examples/graph_program.py        # a few seconds, mostly for compiling the first time
 
-You should see the widest road to every town, and that neighbours have more roads than oneself.
+You should see the widest road to every town, and that most towns have fewer roads than their
+neighbours.
 """
 
 from typing import ClassVar
@@ -16,7 +17,7 @@ ROADS = [("ash", "birch", 7.0), ("birch", "cedar", 3.0), ("ash", "cedar", 2.0), 
 
 
 def widest(source):
-    """A road is as wide as its narrowest piece; a town keeps the widest that it hears of."""
+    """Find the widest route to every town; a route is as wide as its narrowest road."""
     return EdgeProgram(
         initial=lambda vertex, source: np.inf if vertex == source else 0.0,
         message=lambda value, weight: min(value, weight),
@@ -30,7 +31,7 @@ def widest(source):
 
 
 class NeighbourDegrees(VertexProgram):
-    """The mean number of roads that neighbours have; counts those who have fewer themselves."""
+    """Mean number of roads of a town's neighbours, and the number of towns with fewer roads."""
 
     columns: ClassVar = {"mean_of_neighbours": np.float64}
     combine = "sum"
@@ -48,12 +49,12 @@ class NeighbourDegrees(VertexProgram):
 
 sources, targets, widths = zip(*ROADS, strict=True)
 graph = Graph.from_edges((sources, targets), widths, directed=False)
-found = graph.run(widest(graph.number_of("ash")), RunOptions(num_partitions=2)).to_pydict()
-for town, width in zip(found["vertex"], found["value"], strict=True):
+answer = graph.run(widest(graph.number_of("ash")), RunOptions(num_partitions=2)).to_pydict()
+for town, width in zip(answer["vertex"], answer["value"], strict=True):
     print(f"{town:6} {width:4}")
 
 outdone = run_program(graph, NeighbourDegrees(), RunOptions()).aggregates["num_outdone"]
 print(f"{outdone:.0f} of {graph.num_vertices} towns have fewer roads than their neighbours")
 
-assert found["value"] == [np.inf, 7.0, 3.0, 3.0, 1.5, 3.0, 2.5]
+assert answer["value"] == [np.inf, 7.0, 3.0, 3.0, 1.5, 3.0, 2.5]
 assert outdone == 5

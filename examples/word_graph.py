@@ -1,8 +1,8 @@
-"""Count which words stand beside each other, lose a worker on the way, get the same answer.
+"""Count adjacent words, lose a worker during the count, and get the same answer.
 
     python examples/word_graph.py        # a few seconds
 
-You should see the same pairs twice, and that only the lost work was done again.
+You should see the most frequent pairs, and that only the lost task was run again.
 """
 
 import os
@@ -25,7 +25,7 @@ def pairs_of(words):
 def dies_the_first_time(words, marker):
     if not os.path.exists(marker):
         open(marker, "w").close()
-        os.kill(os.getpid(), 9)  # as if memory ran out under this worker
+        os.kill(os.getpid(), 9)  # as if this worker ran out of memory
     return pairs_of(words)
 
 
@@ -37,19 +37,19 @@ def most_frequent(engine, count, *extra):
     words = TEXT.split()
     parts = [words[start : start + 500] for start in range(0, len(words), 500)]
     counted = [engine.submit(pairs_of, part, python=True) for part in parts[1:]]
-    counted.append(engine.submit(count, parts[0], *extra, python=True))  # the part that is lost
+    counted.append(engine.submit(count, parts[0], *extra, python=True))  # the task that is lost
     total = engine.submit(merge, *counted)
     return engine.fetch(total).sort_by([("count_sum", "descending"), ("pair", "ascending")])[:3]
 
 
 def main():
-    said = []
+    emitted = []
     events = Stream()
     marker = f"/tmp/talka-example-{os.getpid()}"
-    with events.listening(said.append), Embedded(events=events) as engine:
+    with events.listening(emitted.append), Embedded(events=events) as engine:
         whole = most_frequent(engine, pairs_of)
         lost = most_frequent(engine, dies_the_first_time, marker)
-    again = [event for event in said if isinstance(event, TaskAgain)]
+    again = [event for event in emitted if isinstance(event, TaskAgain)]
     os.remove(marker)
     print(lost.to_pylist(), [f"{event.name}: {event.reason}" for event in again])
     assert lost.equals(whole)

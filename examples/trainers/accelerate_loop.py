@@ -1,4 +1,4 @@
-"""A loop with accelerate: attach to the model that `prepare` returns, with the optimizer it returns.
+"""A loop with accelerate: attach to the model and the optimizer that `prepare` returns.
 
     torchrun --standalone --nproc-per-node 2 examples/trainers/accelerate_loop.py
 

@@ -1,4 +1,4 @@
-"""A plain PyTorch loop with DistributedDataParallel, and the same loop with one line more.
+"""A plain PyTorch loop with DistributedDataParallel, and the same loop with one additional line.
 
     torchrun --standalone --nproc-per-node 2 examples/trainers/ddp.py
 
@@ -28,7 +28,7 @@ def batches(num_steps):
 
 
 def train(num_steps, compressor=None):
-    """Return the losses, and the bytes that this process sent per step by the kernel's count."""
+    """Return the losses, and the bytes this process sent per step, as counted by the kernel."""
     ddp = DistributedDataParallel(make_model())
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
     if compressor is not None:

@@ -1,4 +1,4 @@
-"""Lightning's Trainer: a callback attaches once the strategy has made the DDP model.
+"""Lightning's Trainer: a callback attaches after the strategy has created the DDP model.
 
     torchrun --standalone --nproc-per-node 2 examples/trainers/lightning_trainer.py
 

@@ -1,9 +1,9 @@
-"""A loop as in nanoGPT: several passes per step (`no_sync`), clipped gradients, Adam, text by letter.
+"""A loop as in nanoGPT: several passes per step (`no_sync`), clipped gradients, Adam, characters.
 
     torchrun --standalone --nproc-per-node 2 examples/trainers/nanogpt_loop.py
 
-Adam and compression go together by FrozenAdam: whole gradients in the warm-up, compressed momentum
-after it, which is then what is clipped. You should see about 25 times fewer bytes sent after it.
+FrozenAdam combines Adam with compression: it exchanges whole gradients during the warm-up and
+compressed momentum, which is also clipped, afterwards. You should see about 25 times fewer bytes then.
 """
 
 import contextlib

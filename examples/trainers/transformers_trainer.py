@@ -1,4 +1,4 @@
-"""The Trainer of transformers: a callback attaches when training begins.
+"""The Trainer of transformers: a callback attaches at the start of training.
 
     torchrun --standalone --nproc-per-node 2 examples/trainers/transformers_trainer.py
 

@@ -50,7 +50,7 @@ def vectors(text, tmp_path_factory):
 
 @pytest.fixture
 def talka(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder, with a temp folder of its own."""
+    """Run a command in an empty folder, with its own temp folder."""
     temp, here = tmp_path / "temp", tmp_path / "here"
     temp.mkdir()
     here.mkdir()
@@ -65,9 +65,9 @@ def talka(tmp_path, monkeypatch, capsys):
     return run
 
 
-def check_refused(done, says, *, code=2):
+def check_refused(done, expected, *, code=2):
     assert done.code == code, done.err
-    assert says in done.err
+    assert expected in done.err
     assert done.err.startswith("talka ")
     assert len(done.err.splitlines()) <= 3
     assert {path.name for path in Path().iterdir()} <= {"input"}, "something was left"
@@ -81,20 +81,20 @@ class TestGoodInput:
         return json.loads(done.out)
 
     def test_json_is_one_value_with_all_that_was_promised(self, talka, text):
-        said = self.embed_json(talka, text)
-        assert set(KEYS) < set(said)
+        printed = self.embed_json(talka, text)
+        assert set(KEYS) < set(printed)
         assert json.loads(Path("out/result.json").read_text()) == {
-            name: said[name] for name in [*KEYS, "num_tokens", "num_replaced"]
+            name: printed[name] for name in [*KEYS, "num_tokens", "num_replaced"]
         }
-        assert read_run(Path(said["run"])).status == "done"
-        assert said["out"] == "out"
-        assert len(said["loss"]) == len(said["running_loss"]) == 2
-        assert said["seconds"]["train"] > 0
+        assert read_run(Path(printed["run"])).status == "done"
+        assert printed["out"] == "out"
+        assert len(printed["loss"]) == len(printed["running_loss"]) == 2
+        assert printed["seconds"]["train"] > 0
 
     def test_text_says_what_it_will_cost_and_did_cost(self, talka, text):
         done = talka("embed", text, "--out", "out", *SMALL)
         assert (done.code, done.err) == (0, "")
-        for part in ("What it will cost", "Predicted beside measured", "loss by epoch", "in out"):
+        for part in ("Predicted cost", "Predicted and measured cost", "loss per epoch", "in out"):
             assert part in done.out
 
     def test_folders_gzip_zstd_and_plain_files_are_one_corpus(self, talka, text):
@@ -126,21 +126,23 @@ class TestGoodInput:
         Path("input").write_bytes(small_text().encode() + b"caf\xe9 \xff b00\n")
         assert self.embed_json(talka, "input")["num_replaced"] == 2
         done = talka("embed", "input", "--out", "out", "--force", *SMALL)
-        assert "2 places of the text were no UTF-8" in done.out
+        assert "2 invalid UTF-8 sequences of the text were replaced" in done.out
 
     def test_explain_stops_before_anything_is_made(self, talka, text):
         done = talka("embed", text, "--out", "out", "--explain", "--format", "json", *SMALL)
-        said = json.loads(done.out)
-        parts = [row["cost_id"] for row in said["predicted"]]
+        printed = json.loads(done.out)
+        parts = [row["cost_id"] for row in printed["predicted"]]
         assert parts == ["start", "vocabulary", "cooccurrence", "train"]
-        assert said["total_s"] == pytest.approx(sum(row["seconds"] for row in said["predicted"]))
-        assert said["expected"]["num_words"] == 300
+        assert printed["total_s"] == pytest.approx(
+            sum(row["seconds"] for row in printed["predicted"])
+        )
+        assert printed["expected"]["num_words"] == 300
         assert list(Path().iterdir()) == []
 
     def test_evaluation_comes_with_the_result(self, talka, text):
         Path("input").write_text("b00 b01 9\nb00 c01 1\nb02 b03 8\n")
-        said = self.embed_json(talka, text, "--evaluate", "input")
-        assert said["evaluation"][0]["num_asked"] == 3
+        printed = self.embed_json(talka, text, "--evaluate", "input")
+        assert printed["evaluation"][0]["num_asked"] == 3
 
     def test_letters_only_leave_digits_out(self, talka, text):
         assert self.embed_json(talka, text, "--tokenizer", "letters")["num_words"] == 11
@@ -148,23 +150,23 @@ class TestGoodInput:
 
 class TestBadInput:
     @pytest.mark.parametrize(
-        "content, says",
+        "content, expected",
         [
             (b"", "the text has no words"),
             (b"... !!! \n\n", "the text has no words"),
-            (b"hello\n", "no word occurs 5 times ('hello' occurs most, 1 times)"),
-            (b"hello " * 50, "'hello' is the only word that is frequent enough"),
-            (b"hello\nyou\n" * 50, "no two words of the vocabulary stand within 5 places"),
-            (bytes(range(256)) * 100, "holds NUL bytes"),
-            (bytes(range(128, 256)) * 100, "is no UTF-8 text"),
+            (b"hello\n", "no word occurs 5 times ('hello' is the most frequent, 1 times)"),
+            (b"hello " * 50, "'hello' is the only word that occurs often enough"),
+            (b"hello\nyou\n" * 50, "no two words of the vocabulary are within 5 positions"),
+            (bytes(range(256)) * 100, "contains NUL bytes"),
+            (bytes(range(128, 256)) * 100, "is not UTF-8 text"),
             (gzip.compress(b"hello you " * 5000)[:-20], "is damaged (it ends too early)"),
             (gzip.compress(b"hello you")[:10] + b"rubbish" * 100, "is damaged"),
         ],
     )
-    def test_a_corpus_without_text_to_learn_from(self, talka, content, says):
+    def test_a_corpus_without_text_to_learn_from(self, talka, content, expected):
         Path("input").write_bytes(content)
-        check_refused(talka("embed", "input", "--out", "out", *SMALL), says)
-        check_refused(talka("embed", "input", "--out", "out", "--format", "json", *SMALL), says)
+        check_refused(talka("embed", "input", "--out", "out", *SMALL), expected)
+        check_refused(talka("embed", "input", "--out", "out", "--format", "json", *SMALL), expected)
 
     def test_a_corpus_that_is_not_there(self, talka):
         check_refused(
@@ -199,7 +201,7 @@ class TestBadInput:
         check_refused(done, f"{option} is {float(value)}, but must be a number")
 
     @pytest.mark.parametrize(
-        "arguments, says",
+        "arguments, expected",
         [
             (["--seed", "-1"], "--seed is -1"),
             (["--learning-rate", "0"], "--learning-rate is 0.0, but must be a number above 0"),
@@ -212,11 +214,11 @@ class TestBadInput:
             (["--parallel", "dimensions", "--dim", "2", "--workers", "5"], "--workers is 5"),
             (["--evaluate", "nowhere"], "cannot use nowhere"),
             (["--runs", "/dev/null/runs"], "cannot be written"),
-            (["--resume"], "holds no unfinished run. Start without --resume"),
+            (["--resume"], "does not hold an unfinished run. Start without --resume"),
         ],
     )
-    def test_other_options(self, talka, text, arguments, says):
-        check_refused(talka("embed", text, "--out", "out", *SMALL, *arguments), says)
+    def test_other_options(self, talka, text, arguments, expected):
+        check_refused(talka("embed", text, "--out", "out", *SMALL, *arguments), expected)
 
     def test_a_learning_rate_at_which_it_diverges(self, talka, text):
         done = talka("embed", text, "--out", "out", "--learning-rate", "1000", *SMALL)
@@ -238,7 +240,9 @@ class TestOutput:
     def test_that_is_a_file_is_named_at_once(self, talka, text, more):
         Path("input").write_text("a file")
         done = talka("embed", text, "--out", "input", *more, *SMALL)
-        check_refused(done, "cannot write input: it is a file. Vectors go into a folder: choose")
+        check_refused(
+            done, "cannot write input: it is a file. Vectors are written into a folder: choose"
+        )
         assert "--force" not in done.err
         assert Path("input").read_text() == "a file"
 
@@ -270,7 +274,7 @@ class TestOutput:
         Path("input").mkdir()
         Path("input/novel.txt").write_text("years of work")
         done = talka("embed", text, "--out", "input", "--force", *SMALL)
-        check_refused(done, "it holds other things than word vectors (novel.txt)")
+        check_refused(done, "it contains files that are not word vectors (novel.txt)")
 
 
 class TestQuestions:
@@ -288,7 +292,7 @@ class TestQuestions:
     def test_capitals_find_words_of_a_lower_cased_vocabulary(self, talka, vectors):
         done = talka("similar", vectors, "B00", "-k", "3")
         assert done.out.splitlines()[0] == "b00 (for B00)"
-        assert "looked up 'b00' for 'B00': all words of these vectors are lower-cased" in done.err
+        assert "using 'b00' for 'B00': all words of these vectors are lower case" in done.err
         assert (
             done.out.splitlines()[1:]
             == talka("similar", vectors, "b00", "-k", "3").out.splitlines()[1:]
@@ -305,13 +309,13 @@ class TestQuestions:
 
     def test_evaluation(self, talka, vectors):
         Path("input").write_text(": topic\nb00 b01 c00 c01\nb00 b01 c00 unheard\n")
-        [said] = json.loads(talka("evaluate", vectors, "input", "--format", "json").out)
-        assert said["total"]["num_questions"] == 2
-        assert said["total"]["coverage"] == 0.5
+        [printed] = json.loads(talka("evaluate", vectors, "input", "--format", "json").out)
+        assert printed["total"]["num_questions"] == 2
+        assert printed["total"]["coverage"] == 0.5
         assert "accuracy" in talka("evaluate", vectors, "input").out
 
     @pytest.mark.parametrize(
-        "arguments, says",
+        "arguments, expected",
         [
             (["similar", "b000"], "no word 'b000' among the 300 of these embeddings. Did you mean"),
             (["similar", "Zzzzzzzz"], "no word 'Zzzzzzzz' among"),
@@ -321,34 +325,34 @@ class TestQuestions:
             (["evaluate", "nowhere"], "cannot use nowhere: it cannot be read"),
         ],
     )
-    def test_that_cannot_be_answered(self, talka, vectors, arguments, says):
+    def test_that_cannot_be_answered(self, talka, vectors, arguments, expected):
         command, *rest = arguments
-        check_refused(talka(command, vectors, *rest), says)
+        check_refused(talka(command, vectors, *rest), expected)
 
     @pytest.mark.parametrize(
-        "content, says",
+        "content, expected",
         [
             (b"", "has no questions"),
             (b"# only a comment\n\n", "has no questions"),
             (b": a section\n: another\n", "has no questions"),
             (b": a section\nb00 b01 c00\n", "has 3 words in line 2"),
             (b"b00 b01 c00 c01\nb00\n", "has 1 words in line 2"),
-            (b"b00\tb01\tmuch\n", "in line 1. A line is two words and a number"),
-            (b"b00 b01 nan\n", "has no finite number in line 1"),
+            (b"b00\tb01\tmuch\n", "in line 1. Each line must have two words and a number"),
+            (b"b00 b01 nan\n", "has a number that is not finite in line 1"),
             (b"\xff\xfe\x00", "is not UTF-8 text"),
         ],
     )
-    def test_files_that_hold_none(self, talka, vectors, content, says):
+    def test_files_that_hold_none(self, talka, vectors, content, expected):
         Path("input").write_bytes(content)
-        check_refused(talka("evaluate", vectors, "input"), says)
-        check_refused(talka("evaluate", vectors, "input", "--format", "json"), says)
+        check_refused(talka("evaluate", vectors, "input"), expected)
+        check_refused(talka("evaluate", vectors, "input", "--format", "json"), expected)
 
     @pytest.mark.parametrize(
         "command", [["similar", "a"], ["analogy", "a", "b", "c"], ["evaluate", "a"]]
     )
     def test_folders_without_vectors(self, talka, command):
         name, *rest = command
-        check_refused(talka(name, "input", *rest), "input is no folder")
+        check_refused(talka(name, "input", *rest), "input is not a folder")
         Path("input").mkdir()
         check_refused(talka(name, "input", *rest), "has neither vectors.arrow nor vectors.txt")
         Path("input/vectors.arrow").write_bytes(b"ARROW1" + bytes(100))
@@ -393,24 +397,24 @@ class TestProcess:
             wait_until(lambda: num_epochs_done(out) >= 2 or process.poll() is not None)
             assert process.poll() is None, process.communicate()
             process.send_signal(signum)
-            said, complained = process.communicate(timeout=250)
-            assert process.returncode == code, complained
-            assert "Traceback" not in complained
-            assert len(complained.splitlines()) <= 3
+            printed, errors = process.communicate(timeout=250)
+            assert process.returncode == code, errors
+            assert "Traceback" not in errors
+            assert len(errors.splitlines()) <= 3
             assert mark.survivors() == []
         assert not out.exists()
         [run] = (tmp_path / "runs").iterdir()
         assert read_run(run).status == "interrupted"
         typed = ["embed", "--resume", *map(str, [*where, *endless])]
         hint = f"talka embed: to continue, run: talka {shlex.join(typed)}"
-        assert hint in complained.splitlines()
+        assert hint in errors.splitlines()
         num_epochs = num_epochs_done(out)
         process = start(
             "embed", *where, "--dim", 8, "--epochs", num_epochs, "--resume", "--format", "json"
         )
-        said, complained = process.communicate(timeout=250)
-        assert process.returncode == 0, complained
-        assert len(json.loads(said)["loss"]) == num_epochs
+        printed, errors = process.communicate(timeout=250)
+        assert process.returncode == 0, errors
+        assert len(json.loads(printed)["loss"]) == num_epochs
         assert {path.name for path in tmp_path.iterdir()} == {"out", "runs"}
 
     def test_a_line_of_60_megabytes_needs_no_more_memory_than_many(self, tmp_path):
@@ -421,9 +425,9 @@ class TestProcess:
                 file.write(words)
         where = [path, "--out", tmp_path / "out", "--runs", tmp_path / "runs"]
         process = start("embed", *where, *SMALL, "--memory", "100MB", "--format", "json")
-        said, complained = process.communicate(timeout=250)
-        assert (process.returncode, complained) == (0, "")
-        result = json.loads(said)
+        printed, errors = process.communicate(timeout=250)
+        assert (process.returncode, errors) == (0, "")
+        result = json.loads(printed)
         assert result["num_words"] == 300
         assert result["peak_memory_bytes"] < 600_000_000
 
@@ -434,10 +438,10 @@ class TestProcess:
         process = start(
             "embed", *where, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, small)
         )
-        _, complained = process.communicate(timeout=250)
+        _, errors = process.communicate(timeout=250)
         assert process.returncode == 1
-        assert "File too large" in complained
-        assert len(complained.splitlines()) <= 3
+        assert "File too large" in errors
+        assert len(errors.splitlines()) <= 3
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out.unfinished", "runs"]
         process = start("embed", *where, "--resume")
         assert process.communicate(timeout=250)[1] == ""

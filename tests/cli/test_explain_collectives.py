@@ -30,7 +30,7 @@ def row(answer, group, scheme):
 def test_the_table_names_every_scheme_once_in_its_group(capsys):
     lines = explain(capsys).splitlines()
     names = [line.split("  ")[0].removesuffix(" *").strip() for line in lines]
-    start = names.index("exchanges")
+    start = names.index("Exchanges")
     assert [name for name in names[:start] if name in COLLECTIVES] == list(COLLECTIVES)
     assert [name for name in names[start:] if name in EXCHANGES] == list(EXCHANGES)
 
@@ -71,7 +71,7 @@ def test_hosts_make_the_hierarchy_worth_it(capsys):
     answer = explain_json(capsys, "--workers", "8", "--hosts", "2")
     assert answer["workers_per_host"] == [4, 4]
     assert answer["cheapest_average"] == "hierarchical"
-    assert "2 hosts of 4, 4 workers" in explain(capsys, "--workers", "8", "--hosts", "2")
+    assert "2 hosts with 4, 4 workers" in explain(capsys, "--workers", "8", "--hosts", "2")
 
 
 def test_rates_are_per_host_when_hosts_are_named(capsys):

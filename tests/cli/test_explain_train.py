@@ -94,7 +94,7 @@ def test_the_table_has_a_row_for_every_spec_and_one_is_marked(capsys):
         assert cell in ddp
     assert lines[0] == (
         "2.90 M parameters, P = 4 workers, links of 100 Mbit/s, latency 0.1 ms, "
-        "computing 50 ms a step"
+        "50 ms of computing per step"
     )
 
 
@@ -112,8 +112,8 @@ def test_json_gives_plain_numbers(capsys):
     [ring] = [other for other in ddp["runners_up"] if other["exchange"] == "ring"]
     assert onebit["speed_vs_ddp"] == pytest.approx(ring["step_s"] / onebit["step_s"], rel=1e-4)
     assert "all-gather" in [other["exchange"] for other in onebit["runners_up"]]
-    assert [one["step_s"] for one in answer["rows"] if one["best"]] == [
-        min(one["step_s"] for one in answer["rows"])
+    assert [entry["step_s"] for entry in answer["rows"] if entry["best"]] == [
+        min(entry["step_s"] for entry in answer["rows"])
     ]
     assert "times as fast as one machine" in answer["verdict"]
 
@@ -128,7 +128,7 @@ def test_without_the_time_of_a_step_only_the_exchange_is_compared(capsys):
     text = explain(capsys, *USUAL)
     assert "vs one machine" not in text
     assert "vs DDP" in text
-    assert "--step-seconds TIME, what one machine computes" in text
+    assert "--step-seconds TIME, the computing time of one machine" in text
     answer = explain_json(capsys, *USUAL)
     assert row(answer, "onebit+ef")["compute_s"] is None
     assert row(answer, "onebit+ef")["speed_vs_one_machine"] is None
@@ -152,12 +152,12 @@ def test_hosts_share_links(capsys):
     words = (*USUAL, "--workers", "8", "--hosts", "2", "--step-seconds", "1s")
     assert row(explain_json(capsys, *words), "onebit+ef")["exchange"] == "hierarchical"
     text = explain(capsys, *words)
-    assert "2 hosts of 4, 4 workers" in text
-    assert "One machine is one worker alone." in text
+    assert "2 hosts with 4, 4 workers" in text
+    assert '"One machine" means a single worker.' in text
 
 
 def test_a_number_of_parameters_is_taken_as_a_matrix_and_it_says_so(capsys):
-    assert "Parameters were taken as one square matrix" in explain(capsys, *USUAL)
+    assert "The parameters are assumed to form one square matrix" in explain(capsys, *USUAL)
     assert "square" not in explain(capsys, *USUAL, "--compressor", "none")
     sent = row(explain_json(capsys, *USUAL), "powersgd:4")["sent_bytes_per_worker"]
     assert sent == pytest.approx(2 * 3 / 4 * 4 * 4 * (1702 + 1703), rel=0.2)
@@ -182,13 +182,13 @@ def test_a_model_may_import_its_neighbours(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "function, says",
+    "function, expected",
     [
         ("raises", "it raised RuntimeError: no weights in line 13"),
         ("leaves", "it raised SystemExit: 3 in line 16"),
-        ("number", "it returned int, no nn.Module"),
-        ("empty", "its model has no parameters to train"),
-        ("frozen", "its model has no parameters to train"),
+        ("number", "it returned int, not an nn.Module"),
+        ("empty", "its model has no trainable parameters"),
+        ("frozen", "its model has no trainable parameters"),
         ("lazy", "lazy parameters"),
         ("needs", "it raised TypeError"),
         ("thing", "the file has no function thing"),
@@ -196,27 +196,27 @@ def test_a_model_may_import_its_neighbours(capsys, tmp_path):
         ("", "it does not name a file and a function"),
     ],
 )
-def test_a_function_that_makes_no_model_is_one_line(capsys, models, function, says):
-    error_of(capsys, "--model", f"{models}:{function}", says=says)
+def test_a_function_that_makes_no_model_is_one_line(capsys, models, function, expected):
+    error_of(capsys, "--model", f"{models}:{function}", expected=expected)
 
 
 @pytest.mark.parametrize(
-    "name, content, says",
+    "name, content, expected",
     [
         ("a.py", "def (", "it raised SyntaxError: invalid syntax in line 1"),
         ("a.py", "import no_such_module_there_is", "ModuleNotFoundError"),
-        ("a.txt", "hello", "it is no Python file"),
+        ("a.txt", "hello", "it is not a Python file"),
     ],
 )
-def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, says):
+def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, expected):
     (tmp_path / name).write_text(content)
-    error_of(capsys, "--model", f"{tmp_path / name}:make", says=says)
+    error_of(capsys, "--model", f"{tmp_path / name}:make", expected=expected)
 
 
 @pytest.mark.parametrize(
-    "words, says",
+    "words, expected",
     [
-        ((), "--parameters is missing. Give a number such as --parameters 2.9M, or --model"),
+        ((), "--parameters is missing. Add a number such as --parameters 2.9M, or --model"),
         (
             ("--parameters", "9", "--model", "a.py:make"),
             "--model cannot be combined with --parameters",
@@ -240,15 +240,15 @@ def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, 
         (("--parameters", "9", "--compressor", "none", "qsgd:7+fe"), "'qsgd:7+fe'"),
     ],
 )
-def test_bad_values_are_one_line_that_names_them(capsys, words, says):
-    error_of(capsys, *words, says=says)
+def test_bad_values_are_one_line_that_names_them(capsys, words, expected):
+    error_of(capsys, *words, expected=expected)
 
 
-def error_of(capsys, *words, says):
+def error_of(capsys, *words, expected):
     assert main(["explain", "train", *words]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("talka explain: ")
-    assert says in last
+    assert expected in last
 
 
 @pytest.mark.parametrize("count", ["1", "2", "3", "1T"])

@@ -37,39 +37,39 @@ def failing(monkeypatch, capsys):
 def test_an_error_of_the_system_names_the_file_and_the_reason(failing):
     error = OSError(errno.ENOSPC, "No space left on device", "runs/events.jsonl")
     assert failing(error) == (1, "talka report: runs/events.jsonl: No space left on device.\n")
-    code, said = failing(TimeoutError("nobody answered"))
-    assert (code, said) == (1, "talka report: a file or connection: nobody answered.\n")
+    code, printed = failing(TimeoutError("nobody answered"))
+    assert (code, printed) == (1, "talka report: a file or connection: nobody answered.\n")
 
 
 def test_too_little_memory_is_said_in_a_line(failing):
-    code, said = failing(MemoryError("Unable to allocate 9 GiB\nand more"))
-    assert (code, len(said.splitlines())) == (1, 1)
-    assert "not enough memory (Unable to allocate 9 GiB)" in said
+    code, printed = failing(MemoryError("Unable to allocate 9 GiB\nand more"))
+    assert (code, len(printed.splitlines())) == (1, 1)
+    assert "not enough memory (Unable to allocate 9 GiB)" in printed
 
 
 def test_an_error_of_ray_is_not_called_a_defect(failing):
     kind = type("GetTimeoutError", (Exception,), {"__module__": "ray.exceptions"})
-    code, said = failing(kind("Get timed out"))
+    code, printed = failing(kind("Get timed out"))
     assert code == 1
-    assert "Ray failed (GetTimeoutError: Get timed out). See whether `ray status` works" in said
+    assert "Ray failed (GetTimeoutError: Get timed out). Check that `ray status` works" in printed
 
 
 def test_an_unexpected_error_is_a_defect_whose_traceback_is_kept(failing, tmp_path):
-    code, said = failing(KeyError("caf\udce9"))
+    code, printed = failing(KeyError("caf\udce9"))
     assert code == 70
-    assert "this is a defect in talka (KeyError: " in said
-    assert len(said.splitlines()) == 1
+    assert "this is a defect in talka (KeyError: " in printed
+    assert len(printed.splitlines()) == 1
     [kept] = tmp_path.glob("talka-traceback-*.txt")
-    assert str(kept) in said
+    assert str(kept) in printed
     assert "in fail\n" in kept.read_text()
 
 
 def test_a_traceback_is_printed_on_demand(failing, tmp_path, monkeypatch):
     monkeypatch.setenv("TALKA_TRACEBACK", "1")
-    code, said = failing(KeyError("x"))
+    code, printed = failing(KeyError("x"))
     assert code == 70
-    assert said.startswith("Traceback (most recent call last):")
-    assert said.splitlines()[-1].startswith("talka report: this is a defect in talka")
+    assert printed.startswith("Traceback (most recent call last):")
+    assert printed.splitlines()[-1].startswith("talka report: this is a defect in talka")
     assert list(tmp_path.iterdir()) == []
 
 

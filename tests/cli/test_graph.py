@@ -20,7 +20,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from talka.cli.graph_progress import SuperstepLines, as_line
+from talka.cli.graph_output import SuperstepLines, as_line
 from talka.cli.main import main
 from talka.events import Measured, SuperstepDone, read_run
 from talka.graph.algorithms import ALGORITHMS
@@ -37,7 +37,7 @@ DISTANCES = {"a": 0.0, "b": 1.0, "c": 3.5, "d": 4.5, "e": None, "f": None}
 
 @pytest.fixture
 def talka(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder with the file `edges` alone, with a temp folder of its own."""
+    """Run a command in a folder with the file `edges` alone, with its own temp folder."""
     temp, here = tmp_path / "temp", tmp_path / "here"
     temp.mkdir()
     here.mkdir()
@@ -58,9 +58,9 @@ def answer(done):
     return {row["vertex"]: row["value"] for row in json.loads(done.out)["rows"]}
 
 
-def check_refused(done, says, *, code=2, left=("edges",)):
+def check_refused(done, expected, *, code=2, left=("edges",)):
     assert done.code == code, done.err
-    assert says in done.err
+    assert expected in done.err
     assert done.err.startswith("talka graph: ")
     assert len(done.err.splitlines()) == 1, done.err
     assert {path.name for path in Path().iterdir()} <= set(left), "something was left"
@@ -84,8 +84,8 @@ class TestAnswers:
         assert answer(done) == {-7: 0, 5: 2, 12: 1}
 
     def test_pagerank_takes_what_it_is_told(self, talka):
-        told = ("--damping", 0.5, "--supersteps", 3, "--format", "json")
-        found = answer(talka("pagerank", "edges", *told))
+        options = ("--damping", 0.5, "--supersteps", 3, "--format", "json")
+        found = answer(talka("pagerank", "edges", *options))
         assert sum(found.values()) == pytest.approx(1)
         assert found != answer(talka("pagerank", "edges", "--format", "json"))
         near = answer(talka("pagerank", "edges", "--source", "e", "--format", "json"))
@@ -106,10 +106,10 @@ class TestAnswers:
         assert cut == pytest.approx(whole)
 
     def test_degrees_are_about_the_whole_graph(self, talka):
-        said = json.loads(talka("degrees", "edges", "--format", "json").out)
-        assert (said["answer"]["num_edges"], said["answer"]["out"]["max"]) == (5, 2)
+        printed = json.loads(talka("degrees", "edges", "--format", "json").out)
+        assert (printed["answer"]["num_edges"], printed["answer"]["out"]["max"]) == (5, 2)
         assert talka("degrees", "edges", "--out", "d.json").code == 0
-        assert json.loads(Path("d.json").read_text()) == said["answer"]
+        assert json.loads(Path("d.json").read_text()) == printed["answer"]
 
     def test_loops_and_duplicates_are_dropped_on_demand(self, talka):
         Path("edges").write_text("1 2\n1 2\n2 2\n")
@@ -152,8 +152,8 @@ class TestOutput:
 
     def test_the_format_wins_over_the_ending_and_is_needed_without_one(self, talka):
         done = talka("bfs", "edges", "--source", "a", "--out", "out", "--format", "json")
-        said = json.loads(done.out)
-        assert (said["out"], said["num_rows"], "rows" in said) == ("out", 6, False)
+        printed = json.loads(done.out)
+        assert (printed["out"], printed["num_rows"], "rows" in printed) == ("out", 6, False)
         assert len(json.loads(Path("out").read_text())) == 6
         check_refused(
             talka("components", "edges", "--out", "x.txt"),
@@ -168,22 +168,24 @@ class TestOutput:
 
     def test_people_see_what_matters_first(self, talka):
         text = talka("bfs", "edges", "--source", "a").out
-        assert "4 of 6 vertices reached, the farthest" in text
+        assert "4 of 6 vertices reached, farthest first" in text
         assert text.index("d ") < text.index("b ")
         text = talka("components", "edges").out
-        assert "2 components, the largest" in text
-        assert "The highest values" in talka("pagerank", "edges").out
-        assert "Predicted beside measured" in text
+        assert "2 components, largest first" in text
+        assert "Highest values" in talka("pagerank", "edges").out
+        assert "Predicted and measured cost" in text
 
     def test_a_run_directory_tells_everything(self, talka):
-        told = ("--partitions", 2, "--partitioning", "hash", "--supersteps", 4)
-        done = json.loads(talka("pagerank", "edges", *told, "--format", "json").out)
+        options = ("--partitions", 2, "--partitioning", "hash", "--supersteps", 4)
+        done = json.loads(talka("pagerank", "edges", *options, "--format", "json").out)
         record = read_run(Path(done["run"]))
         assert record.status == "done"
         assert record.config["config"]["partitions"] == 2
-        supersteps = [one.event for one in record.events if isinstance(one.event, SuperstepDone)]
+        supersteps = [
+            entry.event for entry in record.events if isinstance(entry.event, SuperstepDone)
+        ]
         assert done["num_supersteps"] == len(supersteps) == 5
-        assert done["sent_bytes"] == sum(one.sent_bytes for one in supersteps) > 0
+        assert done["sent_bytes"] == sum(superstep.sent_bytes for superstep in supersteps) > 0
         assert {"graph/read", "graph/build", "graph/supersteps"} <= set(done["seconds"])
 
     def test_what_exists_is_replaced_by_force_alone(self, talka):
@@ -202,18 +204,18 @@ class TestOutput:
         assert Path("out.csv").read_text() == "mine"
 
     @pytest.mark.parametrize(
-        "where, says",
+        "where, expected",
         [
-            ("nowhere/out.csv", "has no folder to be in"),
-            ("edges/out.csv", "has no folder to be in"),
+            ("nowhere/out.csv", "is in a folder that does not exist"),
+            ("edges/out.csv", "is in a folder that does not exist"),
             ("/proc/out.csv", "cannot be written"),
             (f"{'n' * 300}.csv", "too long"),
             ("/tmp", "is a folder"),
         ],
     )
-    def test_that_cannot_be_written_is_noticed_before_anything_runs(self, talka, where, says):
+    def test_that_cannot_be_written_is_noticed_before_anything_runs(self, talka, where, expected):
         done = talka("components", "edges", "--out", where, "--format", "csv")
-        check_refused(done, says, left=("edges",))
+        check_refused(done, expected, left=("edges",))
         assert "cannot write" in done.err
 
 
@@ -237,12 +239,12 @@ class TestBadInput:
         check_refused(done, "the weight of the edge from 2 to 3 is -1.0, but must be 0 or more")
 
     @pytest.mark.parametrize(
-        "arguments, says",
+        "arguments, expected",
         [
             (["pagerang"], "no algorithm named 'pagerang'. Did you mean 'pagerank'?"),
             (["bfs"], "--source is missing. Give the id of the vertex where bfs starts"),
             (["components", "--source", "a"], "it is for bfs, sssp, pagerank"),
-            (["bfs", "--source", "a", "--damping", "0.5"], "--damping is not an option of bfs. Leave it out: it is for pagerank"),
+            (["bfs", "--source", "a", "--damping", "0.5"], "--damping is not an option of bfs. Remove it: it is for pagerank"),
             (["pagerank", "--damping", "1.5"], "--damping is 1.5, but must be a number from 0 to 1"),
             (["pagerank", "--damping", "nan"], "--damping is nan"),
             (["pagerank", "--tolerance", "0"], "--tolerance is 0.0"),
@@ -255,39 +257,39 @@ class TestBadInput:
             (["pagerank", "--format", "parquet"], "must be table, json, csv without --out"),
             (["pagerank", "--input-format", "cvs"], "Did you mean 'csv'?"),
             (["pagerank", "--resume"], "--resume needs --out"),
-            (["pagerank", "--resume", "--out", "o.csv"], "it holds no unfinished run. Start without --resume"),
+            (["pagerank", "--resume", "--out", "o.csv"], "it does not hold an unfinished run. Start without --resume"),
             (["degrees", "--out", "o.csv"], "must be json for degrees"),
             (["components", "--partitions", "2", "--partitioning", "vertex_cut"],
              "--partitioning is 'vertex_cut', but must be ranges or hash"),
         ],
     )  # fmt: skip
-    def test_options(self, talka, arguments, says):
+    def test_options(self, talka, arguments, expected):
         name, *more = arguments
-        check_refused(talka(name, "edges", *more), says)
+        check_refused(talka(name, "edges", *more), expected)
 
 
 class TestExplain:
     def test_it_says_what_it_would_cost_and_leaves_nothing(self, talka):
-        told = ("--partitions", 3, "--supersteps", 2, "--out", "out.csv", "--explain")
-        text = talka("pagerank", "edges", *told).out
+        options = ("--partitions", 3, "--supersteps", 2, "--out", "out.csv", "--explain")
+        text = talka("pagerank", "edges", *options).out
         for words in ("6 vertices, 5 edges", "partitions 3", "mirrors", "memory", "superstep/0"):
             assert words in text
-        said = json.loads(talka("pagerank", "edges", *told, "--format", "json").out)
-        assert said["plan"]["num_partitions"] == 3
-        parts = [row["cost_id"] for row in said["predicted"]]
+        printed = json.loads(talka("pagerank", "edges", *options, "--format", "json").out)
+        assert printed["plan"]["num_partitions"] == 3
+        parts = [row["cost_id"] for row in printed["predicted"]]
         supersteps = [f"superstep/{number}" for number in range(3)]
         assert parts == ["start", "graph/read", "graph/build", "graph/supersteps", *supersteps]
-        whole = [row for row in said["predicted"] if row["cost_id"] not in supersteps]
-        assert said["total_s"] == pytest.approx(sum(row["seconds"] for row in whole))
+        whole = [row for row in printed["predicted"] if row["cost_id"] not in supersteps]
+        assert printed["total_s"] == pytest.approx(sum(row["seconds"] for row in whole))
         assert {path.name for path in Path().iterdir()} == {"edges"}
 
     @pytest.mark.parametrize("how", ["ranges", "hash", "vertex_cut"])
     def test_bytes_are_what_was_predicted_where_everybody_speaks(self, talka, how):
         lines = [f"{(n * n) % 97} {(n * 31) % 89}" for n in range(600)]
         Path("edges").write_text("\n".join(lines))
-        told = ("--partitions", 4, "--partitioning", how, "--supersteps", 5, "--format", "json")
-        said = json.loads(talka("pagerank", "edges", *told).out)
-        rows = [row for row in read_run(Path(said["run"])).comparisons() if row.predicted]
+        options = ("--partitions", 4, "--partitioning", how, "--supersteps", 5, "--format", "json")
+        printed = json.loads(talka("pagerank", "edges", *options).out)
+        rows = [row for row in read_run(Path(printed["run"])).comparisons() if row.predicted]
         sent = {
             row.cost_id: (row.predicted.sent_bytes, row.measured.sent_bytes)
             for row in rows
@@ -345,17 +347,17 @@ class TestWholeProcesses:
         assert not (tmp_path / "out.csv").exists()
         monkeypatch.chdir(tmp_path)
         assert main(["graph", "pagerank", "edges", *LONG, "--out", "out.csv"]) == 2
-        assert "holds an unfinished run. Go on with --resume" in capsys.readouterr().err
+        assert "holds an unfinished run. Continue it with --resume" in capsys.readouterr().err
         other = ["--resume", "--damping", "0.5"]
         assert main(["graph", "pagerank", "edges", *LONG, "--out", "out.csv", *other]) == 2
         assert "a run with other options (without --damping)" in capsys.readouterr().err
 
         resumed = start_long(tmp_path, "--resume", "--checkpoint-every", "1000")
-        _, said = resumed.communicate(timeout=TIMEOUT_S)
-        assert (resumed.returncode, said) == (0, "")
+        _, printed = resumed.communicate(timeout=TIMEOUT_S)
+        assert (resumed.returncode, printed) == (0, "")
         runs = sorted((tmp_path / "runs").iterdir())
-        first = next(one.event.superstep for one in read_run(runs[-1]).events if isinstance(one.event, SuperstepDone))  # fmt: skip
-        assert first >= 20, "it went on from the checkpoint"
+        first = next(entry.event.superstep for entry in read_run(runs[-1]).events if isinstance(entry.event, SuperstepDone))  # fmt: skip
+        assert first >= 20, "it continued from the checkpoint"
         assert {path.name for path in tmp_path.iterdir()} == {"edges", "out.csv", "runs"}
 
         whole = tmp_path / "whole"
@@ -371,20 +373,20 @@ class TestWholeProcesses:
         process = start_long(tmp_path)
         wait_for_a_checkpoint(process, tmp_path)
         os.kill(process.pid, how)
-        _, said = process.communicate(timeout=TIMEOUT_S)
+        _, printed = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == code
         typed = ["pagerank", "edges", *LONG, "--out", "out.csv"]
         command = ["talka", "graph", "--resume", *typed]
-        assert said.splitlines()[0] == f"talka graph: to continue, run: {shlex.join(command)}"
-        assert "Traceback" not in said
+        assert printed.splitlines()[0] == f"talka graph: to continue, run: {shlex.join(command)}"
+        assert "Traceback" not in printed
         assert {path.name for path in tmp_path.iterdir()} == {"edges", "out.csv.unfinished", "runs"}
 
     def test_two_runs_for_one_file_do_not_mix(self, tmp_path):
         process = start_long(tmp_path)
         wait_for_a_checkpoint(process, tmp_path)
         second = start_long(tmp_path, "--force")
-        _, said = second.communicate(timeout=TIMEOUT_S)
+        _, printed = second.communicate(timeout=TIMEOUT_S)
         process.kill()
         process.communicate()
         assert second.returncode == 2
-        assert "belongs to a run that still goes on" in said
+        assert "belongs to a run that is still active" in printed

@@ -53,7 +53,7 @@ def standard_input(monkeypatch):
 
 @pytest.fixture
 def piped():
-    """Make a pipe as `<(command)` does, and write to it once somebody reads."""
+    """Make a pipe as `<(command)` does, and write to it when it is read."""
     ends = []
 
     def give(content):
@@ -109,18 +109,18 @@ def once(request):
     ids=["edges", "edges.gz", "csv", "csv.gz", "parquet"],
 )
 def test_a_graph_is_read_whole_from_what_can_be_read_once(once, capsys, content, file_format):
-    told = ("--input-format", file_format, "--format", "json")
-    code = main(["graph", "degrees", once(content), *told])
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    assert json.loads(said.out)["num_edges"] == NUM_EDGES
+    options = ("--input-format", file_format, "--format", "json")
+    code = main(["graph", "degrees", once(content), *options])
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    assert json.loads(printed.out)["num_edges"] == NUM_EDGES
 
 
 def test_a_graph_from_a_pipe_can_be_explained(piped, capsys):
     assert main(["graph", "pagerank", piped(EDGES), "--explain", "--format", "json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["plan"]["num_edges"] == NUM_EDGES
-    assert "a pipe: not known before it is read" in [row["reason"] for row in said["predicted"]]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["plan"]["num_edges"] == NUM_EDGES
+    assert "a pipe: not known before it is read" in [row["reason"] for row in printed["predicted"]]
 
 
 @pytest.mark.parametrize("file_format", ["auto", "csv"])
@@ -131,10 +131,10 @@ def test_a_broken_line_of_standard_input_is_named(standard_input, capsys, file_f
 
 
 def test_the_command_says_which_columns_it_took(standard_input, capsys):
-    said = "source is column 'src', target is column 'dst', without weights (not used: 'time')"
-    told = ["--input-format", "csv"]
-    assert main(["graph", "bfs", standard_input(b"src,dst,time\n1,2,9\n"), "--source", "1", *told]) == 0  # fmt: skip
-    assert said in capsys.readouterr().out.splitlines()
+    printed = "source is column 'src', target is column 'dst', without weights (not used: 'time')"
+    options = ["--input-format", "csv"]
+    assert main(["graph", "bfs", standard_input(b"src,dst,time\n1,2,9\n"), "--source", "1", *options]) == 0  # fmt: skip
+    assert printed in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("kind", ["graph", "embed", "evaluate"])
@@ -171,8 +171,8 @@ def test_zeros_from_a_pipe_are_refused_before_they_fill_the_disk(
     monkeypatch.setattr(UnnamedFile, "write_at", lambda *_: pytest.fail("copied"))
     path = standard_input(bytes(5 << 20))
     assert main(["graph", "degrees", path, "--input-format", file_format]) == 2
-    said = capsys.readouterr().err
-    assert "has a line of more than" in said or "does not begin with" in said
+    printed = capsys.readouterr().err
+    assert "has a line of more than" in printed or "does not begin with" in printed
 
 
 def test_a_full_disk_is_named_with_what_to_do(piped, monkeypatch):
@@ -192,7 +192,7 @@ def test_files_are_not_copied(tmp_path):
     path.write_bytes(b"1 2\n")
     with repeatable(path) as readable:
         assert readable == path
-    assert [is_piped(one) for one in (path, tmp_path, tmp_path / "gone", Path("-"))] == [
+    assert [is_piped(name) for name in (path, tmp_path, tmp_path / "gone", Path("-"))] == [
         False,
         False,
         False,

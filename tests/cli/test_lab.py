@@ -15,7 +15,7 @@ TALKA = [sys.executable, "-m", "talka"]
 
 
 @pytest.mark.parametrize(
-    "arguments, says",
+    "arguments, expected",
     [
         (["--hosts", "0", "--", "true"], "--hosts is 0"),
         (["--hosts", "-3", "--", "true"], "--hosts is -3"),
@@ -31,8 +31,8 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--pause", "2@1s", "--", "true"], "RANK@TIME+TIME, as in 1@5s+3s"),
         (["--pause", "9@1s+1s", "--", "true"], "--pause is 9"),
         (["--ranks-per-host", "0", "--", "true"], "--ranks-per-host is 0"),
-        (["--"], "such as: talka lab --hosts 4 --rate 100mbit -- talka probe"),
-        ([], "the command is missing. Type it after `--`"),
+        (["--"], "for example: talka lab --hosts 4 --rate 100mbit -- talka probe"),
+        ([], "the command is missing. Add it after `--`"),
         (
             ["--hosts", "2", "python", "train.py", "--rate", "3"],
             "-- is missing before the command. "
@@ -42,13 +42,13 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--", "no-such-program"], "the command is 'no-such-program'"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys, monkeypatch):
+def test_bad_input_is_one_line_and_exit_code_2(arguments, expected, capsys, monkeypatch):
     monkeypatch.setattr("talka.lab.lab.Child", None)  # it is refused before anything is built
     assert main(["lab", *arguments]) == 2
-    said = capsys.readouterr()
-    assert says in said.err
-    assert len(said.err.splitlines()) == 1
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert expected in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.out == ""
 
 
 @pytest.mark.usefixtures("lab_works")
@@ -63,12 +63,12 @@ def test_json_is_all_that_stands_on_stdout(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert [host["rate_bits_per_s"] for host in said["hosts"]] == [1e8, 2e7]
-    assert [host["address"] for host in said["hosts"]] == ["10.0.0.1", "10.0.0.2"]
-    assert [rank["exit_code"] for rank in said["ranks"]] == [0, 0]
-    assert Path(said["ranks"][1]["log"]).read_text() == "rank 1 of 2 -- x\n"
-    assert done.stderr == "rank 0 of 2 -- x\n", "rank 0, as it speaks"
+    printed = json.loads(done.stdout)
+    assert [host["rate_bits_per_s"] for host in printed["hosts"]] == [1e8, 2e7]
+    assert [host["address"] for host in printed["hosts"]] == ["10.0.0.1", "10.0.0.2"]
+    assert [rank["exit_code"] for rank in printed["ranks"]] == [0, 0]
+    assert Path(printed["ranks"][1]["log"]).read_text() == "rank 1 of 2 -- x\n"
+    assert done.stderr == "rank 0 of 2 -- x\n", "output of rank 0, as it is written"
 
 
 @pytest.mark.usefixtures("lab_works")
@@ -77,11 +77,11 @@ def test_a_failing_rank_is_named_with_the_end_of_its_log(capfd, tmp_path, monkey
     script = "echo started; if [ $RANK = 1 ]; then echo no such data >&2; exit 3; fi; sleep 100"
     logs = ["--logs", str(tmp_path)]
     assert main(["lab", "--hosts", "2", *logs, "--", "sh", "-c", script]) == 1
-    said = capfd.readouterr()
-    assert "talka lab: rank 1 of 2 ended with exit code 3" in said.err
-    assert said.err.endswith("  | started\n  | no such data\n")
-    assert "2 ranks on 2 hosts" in said.out, "the table is there all the same"
-    assert said.out.startswith("started\n")
+    printed = capfd.readouterr()
+    assert "talka lab: rank 1 of 2 ended with exit code 3" in printed.err
+    assert printed.err.endswith("  | started\n  | no such data\n")
+    assert "2 ranks on 2 hosts" in printed.out, "the table is there all the same"
+    assert printed.out.startswith("started\n")
 
 
 @pytest.mark.usefixtures("lab_works")
@@ -89,17 +89,17 @@ def test_a_rank_that_was_to_be_killed_is_no_failure(capfd):
     troubles = ["--kill", "1@200ms", "--pause", "0@100ms+200ms"]
     script = "if [ $RANK = 1 ]; then sleep 100; fi"
     assert main(["lab", "--hosts", "2", *troubles, "--", "sh", "-c", script]) == 0
-    said = capfd.readouterr()
-    assert said.err == ""
-    assert "-9" in said.out
+    printed = capfd.readouterr()
+    assert printed.err == ""
+    assert "-9" in printed.out
 
 
 def test_a_probe_alone_says_how_to_run_it(capsys, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     assert main(["probe"]) == 2
-    said = capsys.readouterr().err
-    assert "talka lab --hosts 3 --rate 100mbit -- talka probe" in said
-    assert "torchrun" in said
+    printed = capsys.readouterr().err
+    assert "talka lab --hosts 3 --rate 100mbit -- talka probe" in printed
+    assert "torchrun" in printed
 
 
 def test_a_probe_of_no_workers_is_refused(capsys):
@@ -119,7 +119,7 @@ def test_a_probe_of_this_machine_measures_loopback():
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["hosts"] == [0, 0]
-    assert said["rate_bits_per_s"][0][1] > 1e8
-    assert len(said["links"]) == 1
+    printed = json.loads(done.stdout)
+    assert printed["hosts"] == [0, 0]
+    assert printed["rate_bits_per_s"][0][1] > 1e8
+    assert len(printed["links"]) == 1

@@ -56,7 +56,7 @@ def test_the_version_has_a_short_option():
 
 
 @pytest.mark.parametrize(
-    "arguments, says",
+    "arguments, expected",
     [
         (["report", "no/such/run"], "run directory no/such/run: does not exist"),
         (["report", "/tmp"], "so it is not a run"),
@@ -66,10 +66,10 @@ def test_the_version_has_a_short_option():
         (["demo", "--runs", "/dev/null/runs"], "cannot be written"),
     ],
 )
-def test_bad_input_is_one_or_two_lines_and_an_exit_code(arguments, says, tmp_path):
+def test_bad_input_is_one_or_two_lines_and_an_exit_code(arguments, expected, tmp_path):
     done = talka(*arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert says in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 2
 
@@ -78,13 +78,13 @@ def test_bad_input_is_one_or_two_lines_and_an_exit_code(arguments, says, tmp_pat
 def test_the_demo_explains_runs_and_reports(tmp_path):
     done = talka("demo", "--epochs", "3", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "", "quiet when output is no terminal"
-    said = json.loads(done.stdout)
-    assert len(said["neighbours"]) >= 10
-    assert len(said["loss"]) == 3
-    assert (tmp_path / said["report"]).is_file()
-    assert (tmp_path / said["vectors"] / "vectors.txt").is_file()
-    record = read_run(tmp_path / said["run"])
+    assert done.stderr == "", "quiet if the output is not a terminal"
+    printed = json.loads(done.stdout)
+    assert len(printed["neighbours"]) >= 10
+    assert len(printed["loss"]) == 3
+    assert (tmp_path / printed["report"]).is_file()
+    assert (tmp_path / printed["vectors"] / "vectors.txt").is_file()
+    record = read_run(tmp_path / printed["run"])
     assert record.status == "done"
     parts = {row.cost_id: row for row in record.comparisons()}
     predicted = {"start", "corpus", "vocabulary", "cooccurrence", "train", "slices/start", "slices"}
@@ -120,9 +120,9 @@ def test_an_interrupted_demo_says_so_in_its_run_directory(tmp_path, signum, code
 
     wait_until(has_begun)
     process.send_signal(signum)
-    _, said = process.communicate(timeout=250)
-    assert process.returncode == code, said
-    assert b"Traceback" not in said
+    _, printed = process.communicate(timeout=250)
+    assert process.returncode == code, printed
+    assert b"Traceback" not in printed
     [run] = (tmp_path / "runs").iterdir()
     assert read_run(run).status == "interrupted"
     assert not (run / "result.json").exists()

@@ -28,7 +28,7 @@ def test_numbers_are_read_with_their_units(parse, text, value):
 
 
 @pytest.mark.parametrize(
-    "parse, text, says",
+    "parse, text, expected",
     [
         (count(), "0", "--option is 0, but must be a whole number of at least 1."),
         (count(at_most=64), "65", "--option is 65, but must be a whole number from 1 to 64."),
@@ -46,20 +46,20 @@ def test_numbers_are_read_with_their_units(parse, text, value):
          "from 1 bit/s to 1000 Tbit/s."),
     ],
 )  # fmt: skip
-def test_what_is_outside_of_the_range_is_refused_with_the_range(parse, text, says):
+def test_what_is_outside_of_the_range_is_refused_with_the_range(parse, text, expected):
     with pytest.raises(InvalidValueError) as raised:
         parse("--option", text)
-    assert str(raised.value) == says
+    assert str(raised.value) == expected
 
 
 @pytest.mark.parametrize(
-    "arguments, says",
+    "arguments, expected",
     [
         ("graph pagerank edges --supersteps 0", "--supersteps is 0"),
         ("graph pagerank edges --partitions 1001", "--partitions is 1001, but must be .* to 1,000"),
         (
             "graph pagerank edges --partitions 5",
-            "--partitions is 5, but must be at most 3, as many",
+            "--partitions is 5, but must be at most 3, the number",
         ),
         (
             "graph pagerank edges --explain --partitions 5",
@@ -73,15 +73,15 @@ def test_what_is_outside_of_the_range_is_refused_with_the_range(parse, text, say
         ("explain collectives --latency never", "--latency is 'never', but must be a time"),
     ],
 )
-def test_commands_refuse_what_cannot_be_meant(tmp_path, monkeypatch, capsys, arguments, says):
+def test_commands_refuse_what_cannot_be_meant(tmp_path, monkeypatch, capsys, arguments, expected):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "edges").write_text("1 2\n2 3\n")
     words = arguments.split()
     assert main(words) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"talka {words[0]}: ")
-    assert len(said.splitlines()) == 1
-    assert re.search(says, said), said
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"talka {words[0]}: ")
+    assert len(printed.splitlines()) == 1
+    assert re.search(expected, printed), printed
 
 
 def test_as_many_partitions_as_vertices_are_allowed(tmp_path, monkeypatch, capsys):
@@ -91,7 +91,7 @@ def test_as_many_partitions_as_vertices_are_allowed(tmp_path, monkeypatch, capsy
 
 
 def test_no_option_leaves_numbers_to_argparse():
-    """argparse says neither what is allowed nor what was given."""
+    """argparse would report neither the given nor the allowed value."""
     actions = [
         action
         for parser in _with_subcommands(build_parser())

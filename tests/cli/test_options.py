@@ -54,28 +54,27 @@ def test_the_help_names_every_format_that_can_be_read():
 def test_text_is_a_former_name_of_table(capsys):
     assert main(["explain", "collectives", "--format", "text"]) == 0
     former = capsys.readouterr()
-    assert former.err == ("talka: warning: --format text is deprecated: it is now called table.\n")
+    assert former.err == ("talka: warning: --format text is deprecated, use --format table.\n")
     assert main(["explain", "collectives", "--format", "table"]) == 0
     now = capsys.readouterr()
     assert (now.out, now.err) == (former.out, "")
 
 
 def test_the_format_of_the_input_has_a_former_name(capsys):
-    told = ["--source", "1", "--format", "json"]
-    for name, says in {
-        "--format-of-file": "talka: warning: --format-of-file is deprecated: it is now called "
-        "--input-format.\n",
+    words = ["--source", "1", "--format", "json"]
+    for name, expected in {
+        "--format-of-file": "talka: warning: --format-of-file is deprecated, use --input-format.\n",
         "--input-format": "",
     }.items():
-        assert main(["graph", "bfs", "edges", name, "csv", *told]) == 0
-        said = capsys.readouterr()
-        assert said.err == says
-        assert len(json.loads(said.out)["rows"]) == 3
+        assert main(["graph", "bfs", "edges", name, "csv", *words]) == 0
+        printed = capsys.readouterr()
+        assert printed.err == expected
+        assert len(json.loads(printed.out)["rows"]) == 3
 
 
 def test_compressors_have_a_former_name(capsys):
-    given = ["--spec", "fp16", "--compressor", "none", "--spec", "bf16", "qsgd:7"]
-    args = build_parser().parse_args(["explain", "train", *given])
+    words = ["--spec", "fp16", "--compressor", "none", "--spec", "bf16", "qsgd:7"]
+    args = build_parser().parse_args(["explain", "train", *words])
     assert args.compressor == ["fp16", "none", "bf16", "qsgd:7"]
     assert capsys.readouterr().err.count("--spec is deprecated") == 2
 

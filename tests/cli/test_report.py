@@ -31,9 +31,9 @@ def test_text_has_the_comparison_and_where_the_page_is(run_dir, capsys):
 
 def test_json_has_path_status_and_comparisons(run_dir, tmp_path, capsys):
     assert run_command(run_dir, "--out", tmp_path / "a.html", "--format", "json") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["path"], said["status"]) == (str(tmp_path / "a.html"), "done")
-    assert said["comparisons"][0] == {
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["path"], printed["status"]) == (str(tmp_path / "a.html"), "done")
+    assert printed["comparisons"][0] == {
         "cost_id": "read",
         "predicted_seconds": 2.0,
         "measured_seconds": pytest.approx(4.0),
@@ -58,7 +58,7 @@ def test_a_run_without_measurements_says_so(tmp_path, capsys):
     with Run("empty", {}, root=tmp_path) as run:
         pass
     run_command(run.dir)
-    assert capsys.readouterr().out.startswith("Nothing was predicted or measured")
+    assert capsys.readouterr().out.startswith("This run has no predicted or measured costs")
 
 
 def test_a_run_that_does_not_exist_is_the_callers_to_mend(tmp_path):

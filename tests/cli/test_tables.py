@@ -7,7 +7,7 @@ import pytest
 
 from talka.cli.commands import probe
 from talka.cli.main import main
-from talka.cli.table_layout import Table, laid_out
+from talka.cli.table_layout import TextTable, lay_out
 from talka.cli.tables import print_table
 from talka.events import Measured, Predicted, Run
 from talka.exchange.links.probe import ProbeResult
@@ -107,7 +107,7 @@ def test_the_costs_of_embeddings_fit(shown, tmp_path):
 @pytest.mark.slow
 def test_the_demo_fits(shown):
     lines = shown("demo", "--epochs", 1)
-    assert any(line.startswith("ask more   talka similar runs/") for line in lines)
+    assert any(line.startswith("more neighbours  talka similar runs/") for line in lines)
     check_whole(lines, ["vocabulary", "cooccurrence", "slices"])
 
 
@@ -123,7 +123,7 @@ def test_links_between_many_ranks_fit(monkeypatch, capsys):
     probe._print(ProbeResult(tuple(range(16)), matrix, matrix), "table")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    rates = lines[: lines.index("latency, one way")]
+    rates = lines[: lines.index("One-way latency")]
     assert sum(line.count("95.6 Mbit/s") for line in rates) == 16 * 15
 
 
@@ -149,11 +149,11 @@ ROWS = [
     ],
 )
 def test_what_does_not_fit_moves_below_its_row(width, expected):
-    lines = [line.text for line in laid_out(Table(ROWS, right=["time"], prose=["why"]), width)]
+    lines = [line.text for line in lay_out(TextTable(ROWS, right=["time"], prose=["why"]), width)]
     assert lines[: len(expected)] == expected
 
 
 def test_wide_letters_are_counted_as_two_columns():
     rows = [{"word": "日本", "similarity": "0.9"}, {"word": "tea", "similarity": "0.8"}]
-    lines = [line.text for line in laid_out(Table(rows, right=["similarity"], prose=[]), 80)]
+    lines = [line.text for line in lay_out(TextTable(rows, right=["similarity"], prose=[]), 80)]
     assert lines == ["word  similarity", "日本         0.9", "tea          0.8"]

@@ -19,8 +19,8 @@ class OneText:
 
 def test_what_workers_sent_is_counted_in_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr("talka.jobs.demo.documentation_files", lambda: [Path(__file__)])
-    corpus, events, heard = tmp_path / "corpus.txt", Stream(), []
-    with events.listening(heard.append), events.phase("corpus") as phase:
+    corpus, events, emitted = tmp_path / "corpus.txt", Stream(), []
+    with events.listening(emitted.append), events.phase("corpus") as phase:
         Demo()._collect(OneText(), corpus, phase)
-    assert Measured("corpus", corpus.stat().st_size, heard[-1].seconds) == heard[-1]
+    assert Measured("corpus", corpus.stat().st_size, emitted[-1].seconds) == emitted[-1]
     assert corpus.stat().st_size == len("größe in µs\n".encode())

@@ -1,4 +1,4 @@
-"""The job behind `talka graph`: its plan against counting by hand, its folder, its engines."""
+"""The graph job: its plan compared with counting by hand, its work folder, its engines."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
 from talka.jobs.graph import Arguments, GraphConfig, GraphJob, Input, Placement
 from talka.jobs.graph import config as config_module
-from talka.jobs.graph.plan import plan_of
+from talka.jobs.graph.plan import plan_for_graph
 from talka.jobs.graph.work import CheckpointFolder
 
 PLAN = {"algorithm": "pagerank", "partitions": 2, "engine": "embedded", "checkpoint_every": None}
@@ -45,9 +45,9 @@ def config_for(edges, algorithm="pagerank", *, arguments=None, **placement):
 
 
 def run(job):
-    events, heard = Stream(), []
-    with events.listening(heard.append):
-        return job.run(events), heard
+    events, emitted = Stream(), []
+    with events.listening(emitted.append):
+        return job.run(events), emitted
 
 
 class TestPlan:
@@ -60,7 +60,7 @@ class TestPlan:
     )
     def test_cut_edges_and_mirrors_are_what_counting_finds(self, edges, partitions, how, directed):
         graph = Graph.from_edges(edges, directed=directed)
-        plan = plan_of(graph, config_for("x", num_partitions=partitions, partitioning=how))
+        plan = plan_for_graph(graph, config_for("x", num_partitions=partitions, partitioning=how))
         owners = graph.cut(partitions, how).owners
         ends = [tuple(int(graph.number_of(end)) for end in edge) for edge in edges]
         if not directed:
@@ -107,9 +107,13 @@ class TestPlan:
 class TestRunning:
     def test_predictions_and_measurements_meet_on_their_parts(self, edges):
         job = GraphJob(config_for(edges, num_partitions=3, partitioning="hash"))
-        result, heard = run(job)
-        predicted = {one.cost_id: one.sent_bytes for one in heard if isinstance(one, Predicted)}
-        measured = {one.cost_id: one.sent_bytes for one in heard if isinstance(one, Measured)}
+        result, emitted = run(job)
+        predicted = {
+            event.cost_id: event.sent_bytes for event in emitted if isinstance(event, Predicted)
+        }
+        measured = {
+            event.cost_id: event.sent_bytes for event in emitted if isinstance(event, Measured)
+        }
         supersteps = [part for part in predicted if part.startswith("superstep/")]
         assert len(supersteps) == 21
         assert all(predicted[part] == measured[part] for part in supersteps)
@@ -121,14 +125,14 @@ class TestRunning:
         job = GraphJob(config_for(edges))
         job.make_plan(Stream())
         edges.unlink()
-        result, heard = run(job)
+        result, emitted = run(job)
         assert result["num_vertices"] == 40
-        assert not any(isinstance(one, Predicted) for one in heard), "that was said before"
+        assert not any(isinstance(event, Predicted) for event in emitted), "predicted before"
 
-    def test_whoever_watches_hears_every_superstep(self, edges):
+    def test_watch_is_called_for_every_superstep(self, edges):
         watched = []
         result, _ = run(GraphJob(config_for(edges), watch=watched.append))
-        supersteps = [one for one in watched if isinstance(one, SuperstepDone)]
+        supersteps = [event for event in watched if isinstance(event, SuperstepDone)]
         assert len(supersteps) == result["num_supersteps"] == 21
 
     def test_a_file_that_appears_meanwhile_is_not_replaced(self, edges, tmp_path):
@@ -138,7 +142,7 @@ class TestRunning:
             if isinstance(event, SuperstepDone):
                 out.write_text("somebody else's")
 
-        with pytest.raises(OutputError, match="appeared while this ran"):
+        with pytest.raises(OutputError, match="was created during the run"):
             run(GraphJob(config_for(edges), out, watch=appear))
         assert out.read_text() == "somebody else's"
         assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", "out.parquet"}
@@ -148,15 +152,15 @@ class TestRunning:
         here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
         run(GraphJob(config_for(edges, num_partitions=3), here))
         address = f"ray://{ray_cluster.address}"
-        result, heard = run(GraphJob(config_for(edges, num_partitions=3, engine=address), there))
+        result, emitted = run(GraphJob(config_for(edges, num_partitions=3, engine=address), there))
         assert pyarrow.parquet.read_table(there) == pyarrow.parquet.read_table(here)
-        predicted = {one.cost_id: one for one in heard if isinstance(one, Predicted)}
-        assert predicted["superstep/0"].seconds is None, "nobody has measured those machines"
+        predicted = {event.cost_id: event for event in emitted if isinstance(event, Predicted)}
+        assert predicted["superstep/0"].seconds is None, "the speed of those machines is not known"
         assert result["sent_bytes"] == 20 * predicted["superstep/0"].sent_bytes
 
 
 def stopped_at(superstep):
-    """Ends a run there by Ctrl+C; any other error of a listener would not stop it."""
+    """Return a listener that interrupts a run there; any other error would not stop it."""
 
     def watch(event):
         if isinstance(event, SuperstepDone) and event.superstep == superstep:
@@ -186,8 +190,8 @@ class TestResuming:
                 run(stopped)
             assert stopped.can_be_resumed
             assert not out.exists()
-            _, heard = run(self.job(edges, out, algorithm, resume=True))
-            first = min(one.superstep for one in heard if isinstance(one, SuperstepDone))
+            _, emitted = run(self.job(edges, out, algorithm, resume=True))
+            first = min(event.superstep for event in emitted if isinstance(event, SuperstepDone))
             assert first == superstep - 1, "the last one that was saved"
             assert out.read_bytes() == whole.read_bytes()
             assert {path.name for path in tmp_path.iterdir()} == {"edges.txt", out.name, whole.name}
@@ -247,12 +251,12 @@ class TestConfig:
 
     @pytest.mark.parametrize("name", ["", "Ray", "ray://", "ray://head", "ray://:1", "http://a:1"])
     def test_engines_that_do_not(self, name):
-        says = (
+        problem = (
             "has no address"
             if name.startswith("ray:")
             else "must be embedded, ray or an address such as ray://"
         )
-        with pytest.raises(OptionError, match=says):
+        with pytest.raises(OptionError, match=problem):
             check_engine(name)
 
     def test_names_that_are_wrong(self):
@@ -264,7 +268,7 @@ class TestConfig:
             config_for("x", "sssp")
 
     def test_a_run_is_recorded_under_the_names_of_the_command_line(self):
-        """Also so that --resume knows the plan of a run that an earlier version left."""
+        """The same names let --resume recognise the plan of an earlier version."""
         config = GraphConfig(
             algorithm="pagerank",
             input=Input(edges="x", directed=False),
@@ -307,5 +311,5 @@ class TestCheckpointFolder:
         assert work.path.exists()
 
     def test_what_is_no_ordinary_file_is_left_alone(self):
-        with pytest.raises(OutputError, match="is no ordinary file"):
+        with pytest.raises(OutputError, match="is not a regular file"):
             CheckpointFolder(Path("/dev/null"), PLAN, resume=False, force=True)

@@ -1,4 +1,4 @@
-"""Plans of files that are too large to be read for a plan."""
+"""Plans of files that are too large to be read completely for a plan."""
 
 import gzip
 
@@ -13,7 +13,7 @@ from talka.events import Stream
 from talka.graph import Graph
 from talka.jobs.graph import GraphConfig, GraphJob, Input, Placement
 from talka.jobs.graph import sample as module
-from talka.jobs.graph.plan import plan_of
+from talka.jobs.graph.plan import plan_for_graph
 
 NUM_VERTICES, NUM_EDGES = 3_000, 60_000
 
@@ -42,7 +42,7 @@ def table():
 
 
 def written(path):
-    """Write the same edges in the format that the name of the file stands for."""
+    """Write the same edges in the format given by the suffix of the file."""
     name = path.name
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(lines().encode(), 1))
@@ -60,7 +60,9 @@ def written(path):
         targets = {}
         for source, target in pairs():
             targets.setdefault(source, []).append(str(target))
-        path.write_text("".join(f"{one} {' '.join(others)}\n" for one, others in targets.items()))
+        path.write_text(
+            "".join(f"{vertex} {' '.join(others)}\n" for vertex, others in targets.items())
+        )
     else:
         path.write_text("# a comment\n" + lines())
     return path
@@ -81,7 +83,7 @@ def test_a_plan_from_a_sample_is_near_the_plan_of_the_whole(tmp_path, name):
     path = written(tmp_path / name)
     job = job_on(path, partitioning="hash")
     plan = job.make_plan(Stream())
-    exact = plan_of(Graph.from_edges(str(path)), job._config)
+    exact = plan_for_graph(Graph.from_edges(str(path)), job._config)
     assert (plan.is_estimate, exact.is_estimate) == (True, False)
     assert plan.num_edges == pytest.approx(exact.num_edges, rel=0.1)
     assert plan.num_vertices == pytest.approx(exact.num_vertices, rel=0.1)

@@ -16,8 +16,8 @@ def test_what_was_given_back_counts():
 def test_what_the_parent_holds_does_not():
     held = np.ones(LARGE, np.uint8)
     code = "from talka.machine import peak_memory_bytes; print(peak_memory_bytes())"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    assert int(said) < LARGE < peak_memory_bytes()
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert int(output) < LARGE < peak_memory_bytes()
     assert held.all()
 
 

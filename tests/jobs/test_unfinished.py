@@ -1,4 +1,4 @@
-"""OUT.unfinished for every kind of job: when it is ours, who may have it, what is never deleted."""
+"""OUT.unfinished for every kind of job: when it is recognised, locked, replaced, left alone."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from tests.jobs.embeddings.small_text import config_of
 
 
 class Kind(NamedTuple):
-    """A kind of job, and what it leaves behind once it has saved something."""
+    """A kind of job, and the files it leaves after it has saved progress."""
 
     opens: type
     plan: dict
     progress: dict
     own: list
-    """More that a killed run can leave in its folder."""
+    """Further files that a killed run can leave in its folder."""
 
 
 GRAPH = Kind(
@@ -68,7 +68,7 @@ def fill(folder, files):
 
 
 def leave_behind(kind, folder, *, progress=True):
-    """What a run of the former version left when it was killed."""
+    """Files that a killed run of the former version has left."""
     plan = json.dumps(kind.plan, default=str)
     fill(folder, {"plan.json": plan, **(kind.progress if progress else {})})
 
@@ -82,7 +82,7 @@ HOWS = [{}, {"force": True}, {"resume": True}, {"resume": True, "force": True}]
 
 
 class TestAStrangersFolder:
-    """It is refused in every way, and nothing in it changes."""
+    """A folder with other files is rejected with any options, and nothing in it changes."""
 
     @pytest.mark.parametrize("how", HOWS)
     @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ class TestAStrangersFolder:
                 fill(folder, {name: '{"resource_changes": []}'})
         before = content_of(folder)
         with pytest.raises(
-            OutputError, match=r"holds other things than an unfinished run\. Choose"
+            OutputError, match=r"contains files that are not part of an unfinished run\. Choose"
         ):
             opened(kind, tmp_path, **how)
         assert content_of(folder) == before
@@ -122,7 +122,7 @@ class TestAStrangersFolder:
         leave_behind(kind, folder)
         fill(folder, {name: "mine"})
         before = content_of(folder)
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         assert content_of(folder) == before
 
@@ -133,7 +133,7 @@ class TestAStrangersFolder:
         fill(folder, other.progress)
         work.close()
         before = content_of(folder)
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         assert content_of(folder) == before
 
@@ -141,11 +141,11 @@ class TestAStrangersFolder:
     def test_behind_a_link_or_in_the_place_of_a_file(self, kind, tmp_path, folder, how):
         leave_behind(kind, tmp_path / "elsewhere")
         folder.symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         folder.unlink()
         folder.write_text("mine")
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             opened(kind, tmp_path, **how)
         assert folder.read_text() == "mine"
 
@@ -153,7 +153,7 @@ class TestAStrangersFolder:
         work = work_of(kind, tmp_path, force=True)
         fill(folder, {"output/vectors.txt": "mine", "superstep-000000001.checkpoint": "mine"})
         before = content_of(folder)
-        with pytest.raises(OutputError, match="holds other things"):
+        with pytest.raises(OutputError, match="contains files that are not part"):
             work.open()
         work.close()
         assert content_of(folder) == before
@@ -180,7 +180,9 @@ class TestOurOwnFolder:
     def test_with_progress_is_replaced_by_force_alone(self, kind, tmp_path, folder):
         leave_behind(kind, folder)
         fill(folder, dict.fromkeys(kind.own, "half"))
-        with pytest.raises(OutputError, match="holds an unfinished run. Go on with --resume, or"):
+        with pytest.raises(
+            OutputError, match="holds an unfinished run. Continue it with --resume, or"
+        ):
             opened(kind, tmp_path)
         work = opened(kind, tmp_path, force=True)
         assert os.listdir(folder) == ["plan.json"]
@@ -221,12 +223,14 @@ class TestOurOwnFolder:
         work.close()
 
     def test_is_needed_to_resume(self, kind, tmp_path):
-        with pytest.raises(OutputError, match="holds no unfinished run. Start without --resume"):
+        with pytest.raises(
+            OutputError, match="does not hold an unfinished run. Start without --resume"
+        ):
             opened(kind, tmp_path, resume=True)
         assert list(tmp_path.iterdir()) == []
 
     def test_is_not_removed_before_its_plan(self, kind, tmp_path, folder, monkeypatch):
-        """Killed while it removes the folder, a run leaves one that is still known as ours."""
+        """A run killed while it removes the folder leaves one that is still recognised."""
         work = opened(kind, tmp_path)
         fill(folder, kind.progress)
         removed, real_unlink = [], type(folder).unlink
@@ -255,7 +259,7 @@ class TestTwoAtOnce:
             with pytest.raises(OutputError, match="holds an unfinished run"):
                 opened(kind, tmp_path)
         else:
-            with pytest.raises(OutputError, match="belongs to a run that still goes on"):
+            with pytest.raises(OutputError, match="belongs to a run that is still active"):
                 opened(kind, tmp_path, **how)
         assert first.has_progress
         first.close()
@@ -280,17 +284,17 @@ class TestTwoAtOnce:
 
     @pytest.mark.parametrize("how", [{}, {"force": True}, {"resume": True}])
     def test_exactly_one_goes_ahead(self, kind, tmp_path, folder, how):
-        """Two processes at the same moment, many times: one has the folder, the other an error."""
+        """Of two processes that open the folder at the same time, one gets it, the other an error."""
         racers = [Racer(kind, tmp_path, how) for _ in range(2)]
         try:
             for _ in range(50):
                 if how:
                     leave_behind(kind, folder, progress="resume" in how)
                 for racer in racers:
-                    racer.tell(b"open")
+                    racer.send(b"open")
                 assert sorted(racer.answer() for racer in racers) == [b"has it", b"refused"]
                 for racer in racers:
-                    racer.tell(b"close")
+                    racer.send(b"close")
                     assert racer.answer() == b"closed"
         finally:
             for racer in racers:
@@ -298,7 +302,7 @@ class TestTwoAtOnce:
 
 
 class Racer:
-    """A forked process that opens and closes the folder when it is told to."""
+    """A forked process that opens and closes the folder on command."""
 
     def __init__(self, kind, tmp_path, how):
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -311,7 +315,7 @@ class Racer:
                 os._exit(0)
         other.close()
 
-    def tell(self, command):
+    def send(self, command):
         self._socket.send(command)
 
     def answer(self):

@@ -1,1 +1,1 @@
-"""What people type: one file per command; nothing imports this folder."""
+"""The command line: one file per command in `commands`. Nothing imports this folder."""

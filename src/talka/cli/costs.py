@@ -1,4 +1,4 @@
-"""What a job will cost, and what it did cost beside that, as tables."""
+"""Tables of predicted costs, and of predicted beside measured costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 
 def print_predicted(predicted: "Sequence[Predicted]") -> None:
+    """Print one row per predicted cost and the total time."""
     rows = [
         {
-            "cost": one.cost_id,
-            "time": _shown(one.seconds, format_seconds),
-            "sent": _shown(one.sent_bytes, format_bytes),
-            "why": one.reason,
+            "cost": row.cost_id,
+            "time": _cell(row.seconds, format_seconds),
+            "sent": _cell(row.sent_bytes, format_bytes),
+            "reason": row.reason,
         }
-        for one in predicted
+        for row in predicted
     ]
-    print_table(rows, title="What it will cost", right=("time", "sent"), prose=("why",))
+    print_table(rows, title="Predicted cost", right=("time", "sent"), prose=("reason",))
     unknown = [row.cost_id for row in predicted if row.seconds is None]
     without = f", without {', '.join(unknown)}" if unknown else ""
     print_text(f"total: about {format_seconds(total_seconds(predicted))}{without}")
@@ -37,17 +38,17 @@ def predicted_as_json(predicted: "Sequence[Predicted]") -> dict[str, Any]:
 
 
 def print_comparisons(comparisons: "Sequence[Comparison]") -> None:
-    """Predicted beside measured; columns that would be empty are left out."""
+    """Print predicted beside measured costs; columns without any value are left out."""
     from talka.report import comparison_rows
 
     rows = [_cells(row) for row in comparison_rows(comparisons)]
-    said = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
-    if not said:
-        print("Nothing was predicted or measured in this run.")
+    columns = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
+    if not columns:
+        print("This run has no predicted or measured costs.")
         return
-    numbers = [name for name in said if name not in ("cost", "reason")]
-    shown = [{name: row[name] for name in said} for row in rows]
-    print_table(shown, title="Predicted beside measured", right=numbers, prose=("reason",))
+    numbers = [name for name in columns if name not in ("cost", "reason")]
+    shown = [{name: row[name] for name in columns} for row in rows]
+    print_table(shown, title="Predicted and measured cost", right=numbers, prose=("reason",))
 
 
 def _cells(row: "ComparisonRow") -> dict[str, str]:
@@ -55,15 +56,15 @@ def _cells(row: "ComparisonRow") -> dict[str, str]:
 
     return {
         "cost": row.cost_id,
-        "predicted": _shown(row.predicted_seconds, format_seconds),
-        "measured": _shown(row.measured_seconds, format_seconds),
+        "predicted": _cell(row.predicted_seconds, format_seconds),
+        "measured": _cell(row.measured_seconds, format_seconds),
         "ratio": format_ratio(row.seconds_ratio),
-        "predicted sent": _shown(row.predicted_bytes, format_bytes),
-        "measured sent": _shown(row.measured_bytes, format_bytes),
+        "predicted sent": _cell(row.predicted_bytes, format_bytes),
+        "measured sent": _cell(row.measured_bytes, format_bytes),
         "sent ratio": format_ratio(row.bytes_ratio),
         "reason": row.reason,
     }
 
 
-def _shown(value: float | None, as_text: Callable[[float], str]) -> str:
+def _cell(value: float | None, as_text: Callable[[float], str]) -> str:
     return "" if value is None else as_text(value)

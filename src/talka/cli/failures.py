@@ -1,4 +1,4 @@
-"""The last resort of the command line: any error becomes one clear line and an exit code."""
+"""Error handling of the command line: turn any error into one message line and an exit code."""
 
 import codecs
 import io
@@ -10,40 +10,40 @@ from talka.inputs import printable
 
 FAILED, DEFECT, INTERRUPTED = 1, 70, 130
 TRACEBACK_VARIABLE = "TALKA_TRACEBACK"
-_CLUSTERS = ("ray", "grpc")
+_CLUSTER_PACKAGES = ("ray", "grpc")
 
 
 def exit_code_of(command: str, error: BaseException) -> int:
-    """Print what happened to standard error, and return the exit code."""
-    if isinstance(error, BrokenPipeError):  # the reader of our output left, as `| head` does
+    """Print the error to standard error and return the exit code."""
+    if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
         drop_output()
         return 0
-    code, message = _described(error)
+    code, message = _code_and_message(error)
     if code == DEFECT:
-        message += _kept_traceback(error)
+        message += _save_traceback(error)
     print(f"{command}: {printable(message)}", file=sys.stderr)
     drop_output()
     return code
 
 
-def _described(error: BaseException) -> tuple[int, str]:
+def _code_and_message(error: BaseException) -> tuple[int, str]:
     first_line = str(error).partition("\n")[0].rstrip(".")
     if isinstance(error, TalkaError):
         return error.exit_code, str(error)
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if isinstance(error, OSError):
-        return FAILED, _of_the_system(error)
+        return FAILED, _system_message(error)
     if isinstance(error, MemoryError):
-        return FAILED, f"there is not enough memory ({first_line or 'allocation failed'})."
-    if type(error).__module__.partition(".")[0] in _CLUSTERS:
+        return FAILED, f"not enough memory ({first_line or 'allocation failed'})."
+    if type(error).__module__.partition(".")[0] in _CLUSTER_PACKAGES:
         problem = f"{type(error).__name__}: {first_line}"
-        return FAILED, f"Ray failed ({problem}). See whether `ray status` works, then try again."
+        return FAILED, f"Ray failed ({problem}). Check that `ray status` works, then try again."
     return DEFECT, f"this is a defect in talka ({type(error).__name__}: {first_line})."
 
 
-def _of_the_system(error: OSError) -> str:
-    """The file and the reason, as far as the system names them."""
+def _system_message(error: OSError) -> str:
+    """Return the file and the reason, as far as the operating system reports them."""
     reason = error.strerror or str(error) or type(error).__name__
     names = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_path(name)]
     return f"{' and '.join(names) or 'a file or connection'}: {reason}."
@@ -53,8 +53,11 @@ def _is_path(name: object) -> bool:
     return isinstance(name, str | bytes) and bool(name)
 
 
-def _kept_traceback(error: BaseException) -> str:
-    """Print the traceback if that is wanted, otherwise keep it in a file; say where it is."""
+def _save_traceback(error: BaseException) -> str:
+    """Print the traceback if TALKA_TRACEBACK is set, otherwise write it to a file.
+
+    Returns a sentence for the message that names the place.
+    """
     import tempfile
     import traceback
 
@@ -72,7 +75,7 @@ def _kept_traceback(error: BaseException) -> str:
 
 
 def drop_output() -> None:
-    """Forget output that cannot be written, so that the end of the process does not complain."""
+    """Discard output that cannot be written, so that Python does not report it again at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -81,7 +84,7 @@ def drop_output() -> None:
 
 
 def print_any_text() -> None:
-    """Let standard output take every text: escapes for what it cannot encode, and no plain ASCII."""
+    """Make standard output accept any text: UTF-8 instead of ASCII, escapes where needed."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         is_ascii = codecs.lookup(sys.stdout.encoding).name == "ascii"
         encoding = "utf-8" if is_ascii else sys.stdout.encoding

@@ -1,7 +1,7 @@
-"""`talka`: find the command, run it, turn errors into one line and an exit code.
+"""Entry point of `talka`: run a command and turn errors into one line and an exit code.
 
-A command is one file in this folder with two names, `add_arguments(parser)` and `run(args) -> int`. Only
-the file of the command that was typed is imported, and heavy imports belong inside `run`.
+A command is one file in `commands` with `add_arguments(parser)` and `run(args) -> int`. Only the
+file of the requested command is imported, and heavy imports belong inside `run`.
 """
 
 import contextlib
@@ -16,32 +16,33 @@ from talka.cli.failures import exit_code_of, print_any_text
 from talka.cli.parser import CommandParser
 
 COMMANDS = {
-    "demo": "word vectors from the documentation on this machine, about a minute",
-    "embed": "word vectors from raw text",
-    "similar": "nearest neighbours of words in embeddings",
-    "analogy": "a is to b as c is to what, by embeddings",
-    "evaluate": "judge embeddings by analogy and similarity files",
-    "graph": "pagerank, shortest paths, components and more over a file of edges",
-    "explain": "what a job would cost, before it runs",
-    "lab": "several hosts on this machine, each behind a slow link",
-    "probe": "latency and rate between ranks, measured",
-    "report": "one HTML page about a run, with plots",
+    "demo": "train word vectors on the documentation found on this machine (about a minute)",
+    "embed": "train word vectors on your own text",
+    "similar": "print the nearest neighbours of words",
+    "analogy": "answer analogies: A is to B as C is to what?",
+    "evaluate": "score word vectors on analogy and similarity files",
+    "graph": "run PageRank, shortest paths, components and more on a file of edges",
+    "explain": "predict what a training step or an exchange would cost",
+    "lab": "run a command on several emulated hosts with slow links",
+    "probe": "measure latency and rate between ranks",
+    "report": "write an HTML report of a run",
 }
 EXIT_CODES = """\
 exit codes:
-  0    the job is done
-  1    the job failed; the message says why
-  2    the input or an option is wrong; the message says what is allowed
-  70   a defect in talka; the message says where its traceback is (TALKA_TRACEBACK=1 prints it)
+  0    success
+  1    the job failed; the message gives the reason
+  2    the input or an option is wrong; the message lists what is allowed
+  70   a defect in talka; the message names the file with the traceback
+       (TALKA_TRACEBACK=1 prints it instead)
   130  interrupted (Ctrl+C)
   143  terminated (SIGTERM)
 """
 
 
 def build_parser(only: str | None = None) -> CommandParser:
-    """Build the parser of the whole command line; docs/cli.md is written from it.
+    """Build the parser of the whole command line; docs/cli.md is generated from it.
 
-    With `only`, other commands than that one have a name and a line in the help, but no options.
+    With `only`, all other commands have a name and a help line but no options.
     """
     parser = CommandParser(
         prog="talka",
@@ -64,24 +65,24 @@ def build_parser(only: str | None = None) -> CommandParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = sys.argv[1:] if argv is None else argv
-    command = " ".join(["talka", *(name for name in given[:1] if name in COMMANDS)])
+    words = sys.argv[1:] if argv is None else argv
+    command = " ".join(["talka", *(name for name in words[:1] if name in COMMANDS)])
     try:
         with _terminate_like_interrupt():
             print_any_text()
-            args = build_parser(only=given[0] if given else "").parse_args(given)
-            args.typed = tuple(given)
+            args = build_parser(only=words[0] if words else "").parse_args(words)
+            args.typed = tuple(words)
             code = int(args.run(args))
             if sys.stdout is not None:
-                sys.stdout.flush()  # a full disk shows here, not at the end of the process
+                sys.stdout.flush()  # report a full disk here, not at interpreter exit
             return code
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # the last resort
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # reported with an exit code
         return exit_code_of(command, error)
 
 
 @contextlib.contextmanager
 def _terminate_like_interrupt() -> Iterator[None]:
-    """SIGTERM unwinds the stack as Ctrl+C does, so that every `with` cleans up."""
+    """Let SIGTERM unwind the stack like Ctrl+C, so that every `with` block cleans up."""
 
     def unwind(signum: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + signum)

@@ -1,9 +1,9 @@
-"""Numbers on the command line: every option says its range once, and a value outside is refused.
+"""Numeric options: each one declares its unit and range once, and other values are rejected.
 
     add("--rate", action=Number, parse=rate(), default="1gbit", help="... (default: %(default)s)")
 
-The value of the option is the number: bytes for a size, seconds for a time, bits per second for a
-rate. A default is written as it would be typed.
+The parsed value is a number: bytes for a size, seconds for a time, bits per second for a rate.
+Defaults are written as a user would type them.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from talka.units import (
 )
 
 Parse = Callable[[str, str], Any]
-"""From the name of an option and its text to its value."""
+"""A function from the name of an option and its text to its value."""
 
 
 class Number(argparse.Action):
-    """An option whose value `parse` reads; argparse would hide what is allowed."""
+    """An option read by `parse`, whose error lists the allowed values; argparse would hide them."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ def count(*, at_least: int = 1, at_most: int | None = None) -> Parse:
     allowed = f"a whole number {_range(at_least, at_most, lambda number: f'{number:,.0f}')}"
 
     def parse(name: str, text: str) -> int:
-        given: int | str = text
+        shown: int | str = text
         with contextlib.suppress(ValueError):
-            given = int(text)
-        with _explained(name, given, allowed):
+            shown = int(text)
+        with _report_invalid(name, shown, allowed):
             value = parse_count(text)
             _check(value, at_least, at_most)
         return value
@@ -87,10 +87,10 @@ def number(
     allowed = f"a number {bounds}"
 
     def parse(name: str, text: str) -> float:
-        given: float | str = text
+        shown: float | str = text
         with contextlib.suppress(ValueError):
-            given = float(text)
-        with _explained(name, given, allowed):
+            shown = float(text)
+        with _report_invalid(name, shown, allowed):
             value = float(text)
             _check(value, at_least, at_most, above)
         return value
@@ -99,33 +99,33 @@ def number(
 
 
 def size(*, at_least: int = 0, at_most: int | None = None) -> Parse:
-    """Read bytes, such as 25MB or 1.5GiB."""
+    """Read a number of bytes such as 25MB or 1.5GiB."""
     return _with_unit(parse_bytes, "a size such as 25MB or 1.5GiB", format_bytes, at_least, at_most)
 
 
 def seconds(*, at_least: float = 0.0, at_most: float | None = None) -> Parse:
-    """Read a time, such as 0.1ms, 5s or 2min."""
-    what = "a time such as 0.1ms, 5s or 2min"
-    return _with_unit(parse_seconds, what, format_seconds, at_least, at_most)
+    """Read a duration such as 0.1ms, 5s or 2min."""
+    description = "a time such as 0.1ms, 5s or 2min"
+    return _with_unit(parse_seconds, description, format_seconds, at_least, at_most)
 
 
 def rate(*, at_least: float = 1, at_most: float = 1e15) -> Parse:
-    """Read bits per second, such as 100mbit or 1gbit."""
-    what = "a rate such as 100mbit or 1gbit"
-    return _with_unit(parse_rate, what, format_rate, at_least, at_most)
+    """Read a number of bits per second such as 100mbit or 1gbit."""
+    description = "a rate such as 100mbit or 1gbit"
+    return _with_unit(parse_rate, description, format_rate, at_least, at_most)
 
 
 def _with_unit(
     read: Callable[[str], float],
-    what: str,
-    shown: Callable[[float], str],
+    description: str,
+    as_text: Callable[[float], str],
     at_least: float,
     at_most: float | None,
 ) -> Parse:
-    allowed = f"{what}, {_range(at_least, at_most, shown)}"
+    allowed = f"{description}, {_range(at_least, at_most, as_text)}"
 
     def parse(name: str, text: str) -> float:
-        with _explained(name, text, allowed):
+        with _report_invalid(name, text, allowed):
             value = read(text)
             _check(value, at_least, at_most)
         return value
@@ -147,15 +147,15 @@ def _check(
 
 
 @contextlib.contextmanager
-def _explained(name: str, given: object, allowed: str) -> Any:
-    """Say what is allowed, whatever is wrong: the text, or the range."""
+def _report_invalid(name: str, value: object, allowed: str) -> Any:
+    """Turn an unreadable text or a value out of range into an error that lists what is allowed."""
     try:
         yield
     except (ValueError, OverflowError):
-        raise InvalidValueError(name, given, allowed) from None
+        raise InvalidValueError(name, value, allowed) from None
 
 
-def _range(at_least: float | None, at_most: float | None, shown: Callable[[float], str]) -> str:
+def _range(at_least: float | None, at_most: float | None, as_text: Callable[[float], str]) -> str:
     if at_most is None:
-        return f"of at least {shown(at_least or 0)}"
-    return f"from {shown(at_least or 0)} to {shown(at_most)}"
+        return f"of at least {as_text(at_least or 0)}"
+    return f"from {as_text(at_least or 0)} to {as_text(at_most)}"

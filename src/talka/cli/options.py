@@ -1,11 +1,13 @@
-"""Options that several commands share: one name, one meaning and one help text each.
+"""Options shared by several commands, each with one name, one meaning and one help text.
 
 `MEANINGS` is also the table at the top of docs/cli.md.
 """
 
 import argparse
+import contextlib
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,16 +19,16 @@ FORMATS: Final = (TABLE, "json", "csv", "parquet", "arrow")
 _FORMER_TABLE: Final = "text"
 
 MEANINGS: Final = {
-    "--format": "form of the output",
-    "--input-format": "format of the input if its name does not tell",
+    "--format": "output format",
+    "--input-format": "input format, if the file name does not show it",
     "--engine": "where tasks run: embedded (in this process), ray (a cluster started on this "
-    "machine) or ray://HOST:PORT (a running cluster, by its address)",
-    "--partitions": "number of partitions of the data",
-    "--threads": "number of threads (default: all cores)",
-    "--out": "where the output goes",
-    "--force": "replace the output, or its unfinished run, if it exists",
+    "machine) or ray://HOST:PORT (a running cluster)",
+    "--partitions": "number of partitions",
+    "--threads": "number of threads (default: number of cores)",
+    "--out": "output path",
+    "--force": "replace existing output or an unfinished run",
     "--resume": "continue the unfinished run of this output",
-    "--explain": "show what it would cost and stop",
+    "--explain": "print the predicted cost and exit",
     "--runs": "folder for run directories",
 }
 
@@ -38,7 +40,7 @@ def add_format(
     default: str | None = TABLE,
     note: str = SHOWN,
 ) -> None:
-    """Add `--format`; `text`, the former name of `table`, is accepted with a warning."""
+    """Add `--format`. The former name `text` for `table` is accepted with a warning."""
     parser.add_argument(
         "--format",
         choices=formats,
@@ -109,7 +111,7 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_former_name(parser: argparse.ArgumentParser, former: str, option: argparse.Action) -> None:
-    """Accept the former name of an option, with a warning; no help mentions it."""
+    """Accept the former name of an option, with a warning; help texts do not show it."""
     parser.add_argument(
         former,
         action=_FormerName,
@@ -122,7 +124,7 @@ def add_former_name(parser: argparse.ArgumentParser, former: str, option: argpar
 
 
 class _FormerName(argparse.Action):
-    """Does what the option does that now has another name."""
+    """Action of a renamed option: print a warning and run the action of the new name."""
 
     def __init__(self, *args: Any, option: argparse.Action, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -136,16 +138,38 @@ class _FormerName(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         name = self._option.option_strings[0]
-        warn(f"{option_string} is deprecated: it is now called {name}.")
+        warn(f"{option_string} is deprecated, use {name}.")
         self._option(parser, namespace, values, name)
 
 
 def _format(text: str) -> str:
     if text != _FORMER_TABLE:
         return text
-    warn(f"--format {_FORMER_TABLE} is deprecated: it is now called {TABLE}.")
+    warn(f"--format {_FORMER_TABLE} is deprecated, use --format {TABLE}.")
     return TABLE
 
 
 def warn(message: str) -> None:
     print(f"talka: warning: {message}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def hint_to_resume(args: argparse.Namespace, can_be_resumed: Callable[[], bool]) -> Iterator[None]:
+    """Print the command that continues the job if Ctrl+C or SIGTERM interrupts the block."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if can_be_resumed():
+            name, command = args.typed[0], resuming_command(args.typed)
+            print(f"talka {name}: to continue, run: {command}", file=sys.stderr)
+        raise
+
+
+def resuming_command(words: Sequence[str]) -> str:
+    """Return the command line that continues the job started by these words.
+
+    >>> resuming_command(["embed", "my text", "--out", "v"])
+    "talka embed --resume 'my text' --out v"
+    """
+    name, *rest = words
+    return shlex.join(["talka", name, "--resume", *(word for word in rest if word != "--resume")])

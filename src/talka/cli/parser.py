@@ -1,7 +1,7 @@
-"""The parser of all commands: argparse with messages of one or two lines that say what to type.
+"""The parser of all commands: argparse with short messages that show what to type.
 
-What argparse reports with a dump of the usage becomes a `UsageError`. Unknown commands, options
-and values come with the nearest known one.
+Errors that argparse reports with a usage dump become a `UsageError`. Messages about unknown
+commands, options and values suggest the nearest known one.
 """
 
 import argparse
@@ -17,16 +17,16 @@ _ARGPARSE_MESSAGES = (
     (r"the following arguments are required: (.*)", r"missing: \1"),
     (r"argument (\S+): not allowed with argument (\S+)", r"\1 cannot be combined with \2"),
     (r"argument (\S+): ignored explicit argument (.*)", r"\1 takes no value, but got \2"),
-    (r"ambiguous option: (\S+) could match (.*)", r"\1 can stand for each of \2"),
+    (r"ambiguous option: (\S+) could match (.*)", r"\1 is ambiguous: it could mean \2"),
     (r"argument (\S+): (.*)", r"\1: \2"),
 )
 
 
 class UsageError(TalkaError):
-    """What was typed is not a command line of talka.
+    """A command line that cannot be parsed.
 
     >>> print(UsageError("missing: --out.", "talka embed"))
-    missing: --out. `talka embed --help` lists everything.
+    missing: --out. See `talka embed --help`.
     """
 
     exit_code = 2
@@ -36,17 +36,17 @@ class UsageError(TalkaError):
         self.problem, self.command = problem, command
 
     def __str__(self) -> str:
-        return f"{self.problem} `{self.command} --help` lists everything."
+        return f"{self.problem} See `{self.command} --help`."
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that raises `UsageError`, and prints its help if arguments are needed but none given."""
+    """A parser that raises `UsageError`, and prints its help if all required arguments are missing."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", _HelpFormatter)
         super().__init__(**options)
         self.check_words: Callable[[Sequence[str]], None] | None = None
-        """Called with all words of the command before they are parsed; raises if they are wrong."""
+        """Function called with all words before they are parsed; raises if they are wrong."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -69,26 +69,26 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        for pattern, ours in _ARGPARSE_MESSAGES:
+        for pattern, replacement in _ARGPARSE_MESSAGES:
             if match := re.fullmatch(pattern, message, re.DOTALL):
-                message = match.expand(ours)
+                message = match.expand(replacement)
                 break
         raise UsageError(f"{message}.", self.prog)
 
     def option_names(self) -> list[str]:
-        """All options that the help shows."""
+        """Return all options shown in the help."""
         shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
         return [name for action in shown for name in action.option_strings]
 
     def commands(self) -> list["CommandParser"]:
-        """Parsers of the commands below this one."""
+        """Return the parsers of the subcommands."""
         groups = [
             action for action in self._actions if isinstance(action, argparse._SubParsersAction)
         ]
         return [parser for group in groups for parser in group.choices.values()]
 
     def takes_value(self, option: str) -> bool | None:
-        """Whether an option is followed by a value; None if there is no such option."""
+        """Return whether an option is followed by a value; None if there is no such option."""
         action = self._option_string_actions.get(option)
         return None if action is None else action.nargs != 0
 
@@ -96,7 +96,7 @@ class CommandParser(argparse.ArgumentParser):
         return any(action.required for action in self._actions)
 
     def _misspelt_options(self, words: Sequence[str]) -> list[str]:
-        """Options that do not exist: often the reason why another one seems to be missing."""
+        """Return options that do not exist: often the reason why another one seems missing."""
         before = itertools.takewhile(lambda word: word != "--", words)
         typed = [word.partition("=")[0] for word in before if word.startswith("--")]
         known = self._option_string_actions
@@ -129,7 +129,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Wraps paragraphs to the width of the terminal; what is indented stays as it is written."""
+    """Formatter that wraps paragraphs to the terminal width and keeps indented text unchanged."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
@@ -146,7 +146,7 @@ def _name_of(action: argparse.Action) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """A list in words.
+    """Join names with commas and a final "or".
 
     >>> _listed(["table", "json", "csv"])
     'table, json or csv'

@@ -1,7 +1,7 @@
-"""Tables for a terminal, and the same rows as JSON.
+"""Tables for the terminal, wrapped text and JSON.
 
-Cells are never cut, and only text that is read as prose is wrapped: names, paths and numbers can
-be copied from any table. What does not fit into the width of the terminal moves below its row.
+Cells are never truncated and only prose is wrapped, so names, paths and numbers can be copied from
+any table. Cells that do not fit into the width of the terminal move below their row.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _FILE_WIDTH: Final = 10_000
-"""A file has no width: each row stays on one line."""
+"""Width for output to a file: each row stays on one line."""
 
 
 def print_json(value: Any) -> None:
@@ -30,14 +30,14 @@ def print_table(
     """Print rows as a table.
 
     right
-        Columns that are aligned to the right: numbers.
+        Columns aligned to the right, such as numbers.
     prose
-        Columns of words, the last ones, which may be wrapped.
+        Columns of text that may be wrapped; they must be the last ones.
     """
     from rich.console import Console
     from rich.text import Text
 
-    from talka.cli.table_layout import Table, laid_out
+    from talka.cli.table_layout import TextTable, lay_out
 
     console = Console(highlight=False, markup=False, emoji=False, width=_FILE_WIDTH)
     if title is not None:
@@ -45,7 +45,7 @@ def print_table(
     if not rows:
         return
     cells = [{name: str(cell) for name, cell in row.items()} for row in rows]
-    for line in laid_out(Table(cells, right=right, prose=prose), output_width()):
+    for line in lay_out(TextTable(cells, right=right, prose=prose), output_width()):
         style = "dim" if line.is_header else ""
         console.print(Text(line.text, style=style), soft_wrap=True)
 
@@ -58,7 +58,7 @@ def print_text(text: str) -> None:
 
 
 def output_width() -> int:
-    """Columns of the terminal, or what COLUMNS says; a file has no width."""
+    """Return the width of the terminal or COLUMNS; practically unlimited for a file."""
     if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
         return shutil.get_terminal_size().columns
     return _FILE_WIDTH

@@ -1,1 +1,1 @@
-"""Tables and text: what a job reads, and how it is cut into work."""
+"""Text and tables: reading, counting and writing of the data that jobs work on."""

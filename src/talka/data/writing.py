@@ -1,4 +1,4 @@
-"""Answers as files: whole or not at all, in the format that their name or a person says."""
+"""Writing of answers to files, complete or not at all, in CSV, JSON, Parquet or Arrow."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ _BATCH_ROWS: Final = 65_536
 
 
 def write_json_rows(table: Any, file: TextIO) -> None:
-    """A list with an object for each row.
+    """Write a table as a JSON list with one object per row.
 
     >>> import io
     >>> file = io.StringIO()
@@ -46,7 +46,7 @@ def _write_json(answer: Any, path: Path) -> None:
 
 
 def _write_csv(answer: Any, path: Path) -> None:
-    with path.open("wb") as file:  # Arrow takes names in UTF-8 alone
+    with path.open("wb") as file:  # Arrow only accepts file names in UTF-8
         pyarrow.csv.write_csv(answer, file)
 
 
@@ -71,27 +71,29 @@ WRITERS: Final[Mapping[str, Callable[[Any, Path], None]]] = MappingProxyType(
 _ENDINGS: Final = {f".{name}": name for name in WRITERS} | {".feather": "arrow"}
 
 
-def format_of_output(path: Path, given: str | None) -> str:
-    """What was given, or what the name of the file says.
+def format_of_output(path: Path, requested: str | None) -> str:
+    """Return the requested format, or the format for the suffix of the file.
 
     >>> format_of_output(Path("ranks.parquet"), None), format_of_output(Path("ranks"), "csv")
     ('parquet', 'csv')
     """
-    if given is not None and given in WRITERS:
-        return given
-    found = _ENDINGS.get(path.suffix.lower())
-    if found is None:
-        allowed = f"a name that ends in {', '.join(_ENDINGS)}, or come with --format"
+    if requested is not None and requested in WRITERS:
+        return requested
+    by_suffix = _ENDINGS.get(path.suffix.lower())
+    if by_suffix is None:
+        allowed = f"a name that ends in {', '.join(_ENDINGS)}, or be combined with --format"
         raise InvalidValueError("--out", str(path), allowed)
-    return found
+    return by_suffix
 
 
 def check_answer_fits(algorithm: str, format: str, *, is_table: bool) -> None:
+    """Raise InvalidValueError if an answer that is not a table should be written as one."""
     if not is_table and format != "json":
-        allowed = f"json for {algorithm}: its answer is no table"
+        allowed = f"json for {algorithm}, whose answer is not a table"
         raise InvalidValueError("--format", format, allowed)
 
 
 def write_answer(answer: Any, path: Path, format: str) -> None:
+    """Write an answer; the file appears when it is complete."""
     with errors_about(path), whole_file(path) as beside:
         WRITERS[format](answer, beside)

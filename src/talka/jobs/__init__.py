@@ -1,1 +1,1 @@
-"""Whole jobs built from the pillars: each says what it will cost, runs, and says what it did cost."""
+"""Complete jobs built from the pillars: each predicts its cost, runs, and reports measured costs."""

@@ -1,4 +1,4 @@
-"""What a job is, and how every job is run."""
+"""The `Job` protocol, and `execute`, which runs any job in a run directory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,27 +17,27 @@ from talka.events import (
 from talka.machine import process_age_s
 
 START = "start"
-"""The part of a command before its job runs."""
+"""Cost id of the time between the start of the process and the start of its job."""
 
 
 class Job(Protocol):
-    """A plan whose cost can be read before it runs."""
+    """A job whose cost can be predicted before it runs."""
 
     name: str
     config: dict[str, Any]
-    """Plain values, all that was resolved: it goes into config.json."""
+    """The resolved configuration as plain values; it is written to config.json."""
 
     def explain(self) -> Sequence[Predicted]:
-        """What each part will cost. Runs nothing but small samples."""
+        """Predict the cost of each phase. Runs only small samples."""
         ...
 
     def run(self, events: Stream) -> dict[str, Any]:
-        """Do it; what comes back goes into result.json. Parts are phases of `events`."""
+        """Run the job with its phases as phases of `events`; the result goes into result.json."""
         ...
 
 
 class Finished(NamedTuple):
-    """A job that ran: where its run directory is, what came out, how good the prediction was."""
+    """The outcome of a job: its run directory, its result, and predicted beside measured costs."""
 
     dir: Path
     result: dict[str, Any]
@@ -45,20 +45,20 @@ class Finished(NamedTuple):
 
 
 def with_start(predicted: Sequence[Predicted]) -> list[Predicted]:
-    """Add what this process has spent so far: each run of the command spends it again."""
-    reason = "Python started, packages and kernels loaded, the plan made"
+    """Add the time this process has spent so far, as every run of the command spends it again."""
+    reason = "starting Python, loading packages and kernels, making the plan"
     return [Predicted(START, None, process_age_s(), reason), *predicted]
 
 
 def total_seconds(predicted: Sequence[Predicted]) -> float:
-    """Add up the seconds that are known; rows of single supersteps are inside of another row."""
+    """Sum the known seconds; single supersteps are left out, as another row includes them."""
     return sum(row.seconds or 0.0 for row in predicted if not row.cost_id.startswith("superstep/"))
 
 
 def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs")) -> Finished:
-    """Run a job in a run directory of its own, with progress in the terminal.
+    """Run a job in a new run directory, with progress in the terminal.
 
-    A wrong input or option, which only shows once the job looks at its data, leaves no directory.
+    If the job rejects its input or options after it has read the data, the directory is removed.
     """
     run = Run(job.name, job.config, root=root)
     try:
@@ -71,7 +71,7 @@ def execute(job: Job, predicted: Sequence[Predicted], *, root: Path = Path("runs
                 result = job.run(run.stream)
             run.finish(result)
     except TalkaError as error:
-        if error.exit_code == 2:  # the caller can mend the input: there is no run to look at
+        if error.exit_code == 2:  # the user has to correct the input, and nothing was run
             run.discard()
         raise
     return Finished(run.dir, result, read_run(run.dir).comparisons())

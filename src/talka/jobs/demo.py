@@ -1,7 +1,7 @@
-"""The demo: words of the installed packages' documentation become vectors.
+"""The demo job: train word vectors on the documentation of the installed packages.
 
 documentation -> text (worker processes) -> embeddings (threads) -> neighbours
-                                         -> a short run in slices (processes): bytes on a wire
+                                         -> a short run in slices (processes that exchange bytes)
 """
 
 import dataclasses
@@ -28,22 +28,22 @@ from talka.machine import num_cores, peak_memory_bytes
 from talka.train.models.glove import GloVeConfig
 from talka.units import format_bytes
 
-# Frequent in what every installation brings: numpy, torch, sympy, plotly, networkx.
+# Frequent words in packages that every installation has: numpy, torch, sympy, plotly, networkx.
 WORDS = (
     "array", "matrix", "integer", "string", "file", "exception",
     "graph", "gradient", "tensor", "axis", "memory", "thread",
 )  # fmt: skip
 EPOCHS = 60
 NUM_SHARES = 64
-_START_S = 0.4  # until worker processes have started and imported what they need
-_SAMPLE_STEP = 4  # one file in four says what all will cost
-_NUM_SLICED_SHARES = 8  # the run in slices has the first of so many
+_START_S = 0.4  # until worker processes have started and imported their modules
+_SAMPLE_STEP = 4  # one file in four is read to predict the cost of all
+_NUM_SLICED_SHARES = 8  # the run in slices uses the first of this many shares
 _SLICED_EPOCHS = 2
 _SLICED_SAMPLE_PAIRS = 400_000
 
 
 class Demo:
-    """A job that needs nothing of yours; see `talka.jobs.base.Job`."""
+    """A job that needs no input; see `talka.jobs.base.Job`."""
 
     name = "demo"
 
@@ -53,10 +53,10 @@ class Demo:
         self.config = {"num_files": len(self._files), **self._embed("").resolved()}
 
     def explain(self) -> list[Predicted]:
-        """Collect, count and train on a quarter of the files, and scale that up.
+        """Collect, count and train on a quarter of the files, and scale the costs up.
 
-        In random order: growth is judged by the first half of the sample against all of it, and
-        packages repeat themselves.
+        The files are in random order because growth is estimated from the first half of the sample
+        and all of it, and the text of one package is repetitive.
         """
         sample = random.Random(0).sample(self._files, -(-len(self._files) // _SAMPLE_STEP))
         total_bytes, sample_bytes = _size(self._files), _size(sample)
@@ -73,7 +73,7 @@ class Demo:
             pairs = _count_sliced(config, self._files, Path(folder), Path(folder) / "pairs")
             rate = sliced_rate(sliced, stretched(pairs, pairs.num_words, _SLICED_SAMPLE_PAIRS))
         workers = num_cores()
-        reason = f"{format_bytes(total_bytes)} of source read by {workers} workers"
+        reason = f"{format_bytes(total_bytes)} of source files read by {workers} workers"
         return [
             Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
             *predictions(config, expected),
@@ -103,12 +103,12 @@ class Demo:
         }
 
     def _embed(self, corpus: str) -> EmbedConfig:
-        # A small and repetitive corpus: rare words would be noise, and few counts reach 100.
+        # The corpus is small and repetitive: rare words would be noise, and few counts reach 100.
         text = TextConfig(corpus=(corpus,), min_count=25)
         return EmbedConfig(text=text, epochs=self._epochs, glove=GloVeConfig(x_max=10.0))
 
     def _collect(self, engine: Engine, corpus: Path, phase: Phase) -> None:
-        """Text of all files, read by worker processes, written in order."""
+        """Write the text of all files to `corpus` in order; worker processes read the files."""
         shares = in_shares(self._files, NUM_SHARES)
         texts = [engine.submit(documentation_in, share, python=True) for share in shares]
         sent_bytes = 0
@@ -127,7 +127,7 @@ def _in_slices(config: EmbedConfig) -> EmbedConfig:
 def _train_in_slices(
     engine: Engine, config: EmbedConfig, files: Sequence[Path], folder: Path
 ) -> None:
-    """A short run with half of every vector in each of two processes."""
+    """Train for a few epochs with two processes, each holding half of every vector."""
     work = WorkFolder(folder / "sliced", config.resolved(), resume=False, force=False)
     work.open()
     try:
@@ -140,7 +140,7 @@ def _train_in_slices(
 def _count_sliced(
     config: EmbedConfig, files: Sequence[Path], folder: Path, pairs_dir: Path
 ) -> PairBlocks:
-    """Count the pairs of the first files' documentation, which goes into `folder`, and save them."""
+    """Count and save the pairs of the documentation in the first files; the text is in `folder`."""
     beginning = folder / "beginning.txt"
     [first, *_] = in_shares(files, _NUM_SLICED_SHARES)
     beginning.write_text(documentation_in(first), encoding="utf-8")

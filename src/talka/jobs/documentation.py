@@ -1,4 +1,4 @@
-"""A corpus that every machine has: the documentation inside of the installed Python packages."""
+"""A corpus that every machine has: the documentation in the installed Python packages."""
 
 import re
 import sysconfig
@@ -9,13 +9,13 @@ _DOCSTRING = re.compile(r'"""(.*?)"""', re.DOTALL)
 
 
 def documentation_files() -> list[Path]:
-    """Python source files of all installed packages, in a stable order."""
+    """Return the Python source files of all installed packages, in a stable order."""
     root = Path(sysconfig.get_path("purelib"))
     return sorted(path for path in root.rglob("*.py") if path.is_file())
 
 
 def documentation_in(files: Sequence[str]) -> str:
-    """The texts between triple quotes of these files, a paragraph each."""
+    """Return the text between triple quotes in these files, one paragraph per docstring."""
     texts = []
     for file in files:
         source = Path(file).read_text(encoding="utf-8", errors="replace")
@@ -24,7 +24,7 @@ def documentation_in(files: Sequence[str]) -> str:
 
 
 def in_shares(files: Sequence[Path], num_shares: int) -> list[list[str]]:
-    """Cut into shares of about equally many bytes.
+    """Split files into shares with about the same number of bytes.
 
     >>> in_shares([], 3)
     []

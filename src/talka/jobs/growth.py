@@ -1,8 +1,8 @@
-"""How counts grow with the size of an input, from a sample of it.
+"""Extrapolation of counts from a sample to a whole input.
 
-Different words in a text, or vertices in a list of edges, grow with a power of its length whose
-exponent falls slowly: in natural text by about 0.04 with every doubling. That was fitted to one text,
-0.5 to 100 MB of English Wikipedia.
+The number of different words in a text, or of vertices in a list of edges, grows with a power of
+its length. The exponent falls slowly: in natural text by about 0.04 per doubling, fitted to one
+text, 0.5 to 100 MB of English Wikipedia.
 """
 
 import math
@@ -11,7 +11,7 @@ FALL_PER_DOUBLING = 0.04
 
 
 def extrapolated(half: float, whole: float, num_doublings: float) -> float:
-    """Return a count after more doublings, from its values for half of a sample and all of it.
+    """Return a count after more doublings, from its values for half a sample and the whole sample.
 
     >>> round(extrapolated(2_970_102, 5_573_765, 3.69) / 1e6)  # 45.1 million were counted
     45

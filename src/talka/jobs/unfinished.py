@@ -1,10 +1,10 @@
-"""OUT.unfinished: what a job has done so far, beside its output, so that it can be resumed.
+"""OUT.unfinished: the saved progress of a job next to its output, for resuming.
 
-    OUT.unfinished/plan.json    which job this is and its options; the mark that the folder is ours
-                   ...          what the job saves on the way
+    OUT.unfinished/plan.json    kind of job and its options; marks the folder as written by talka
+                   ...          progress saved by the job
 
-The output appears whole when the job is done; then the folder is removed. A folder that holds
-anything else is somebody else's: it is refused, with --force too, and nothing in it is touched.
+The output appears when it is complete; then the folder is removed. A folder that contains anything
+else is rejected, even with --force, and nothing in it is changed.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ _FORMER_TEMPORARY: Final = re.compile(r"((?:.*/)?)\.([^/]+)\.[a-z0-9_]{8}")
 
 
 def folder_beside(out: Path) -> Path:
-    """The folder that holds an unfinished run whose output will be `out`."""
+    """Return the folder for the unfinished run whose output will be `out`."""
     return out.parent / f"{out.name}.unfinished"
 
 
 def as_typed(option: str, value: Any) -> str:
-    """An option and its value as a person types them.
+    """Return an option and its value as they are typed on the command line.
 
     >>> (
     ...     as_typed("--undirected", True),
@@ -46,23 +46,23 @@ def as_typed(option: str, value: Any) -> str:
     if value is True:
         return option
     values = value if isinstance(value, list) else [value]
-    return " ".join(f"{option} {one}" for one in values)
+    return " ".join(f"{option} {item}" for item in values)
 
 
 class Unfinished:
-    """One job's use of OUT.unfinished; a subclass per kind of output says what differs."""
+    """The folder OUT.unfinished of one job; each kind of output has a subclass."""
 
     job: ClassVar[str]
-    """The kind of job in plan.json: one job does not resume another one's run."""
+    """Kind of job in plan.json; a job only resumes runs of the same kind."""
     saves: ClassVar[re.Pattern[str]]
-    """Paths below the folder, apart from plan.json, of all that the job writes; folders end in /."""
+    """Pattern of all paths the job writes below the folder, except plan.json; folders end in /."""
     former_keys: ClassVar[frozenset[str]]
-    """Keys of a plan that the former version wrote, which had no format field."""
+    """Keys by which a plan of the former version, which had no format field, is recognised."""
     makes_parents: ClassVar[bool] = False
-    """Whether folders above the output are made if they are missing."""
+    """Whether missing parent folders of the output are created."""
 
     def __init__(self, out: Path, plan: dict[str, Any], *, resume: bool, force: bool) -> None:
-        """Check that the output can be made. Nothing is changed before `open`."""
+        """Check that the output can be written. Nothing is changed before `open`."""
         self.out, self.path = out, folder_beside(out)
         self._plan = json.loads(json.dumps(plan, default=str))
         self._resume, self._force = resume, force
@@ -74,22 +74,22 @@ class Unfinished:
 
     @property
     def has_progress(self) -> bool:
-        """Whether something was saved that a resumed run need not do again."""
+        """Whether progress was saved that a resumed run does not have to repeat."""
         raise NotImplementedError
 
     def check_output(self) -> None:
-        """Raise OutputError unless the output may be written, as far as --force allows."""
+        """Raise OutputError if the output must not be written; --force allows replacing it."""
         raise NotImplementedError
 
     def differences(self, before: dict[str, Any]) -> list[str]:
-        """Options of the unfinished run that this one has otherwise, as a person reads them."""
+        """Return the options of the unfinished run that differ from this run, as typed."""
         raise NotImplementedError
 
     def open(self) -> None:
-        """Make the folder, or take over that of an unfinished run; the caller closes it."""
+        """Create the folder, or take over that of an unfinished run. The caller must close it."""
         with errors_about(self.out):
             self._lock = self._locked_folder()
-            self._check()  # once more: until the lock was taken, another run may have been here
+            self._check()  # again: another run may have changed it before the lock was taken
             self._is_open = True
             if not self._resume:
                 self._clear()
@@ -97,10 +97,10 @@ class Unfinished:
                 write_whole(self.path / PLAN_NAME, json.dumps(content, indent=2))
 
     def remove(self) -> None:
-        """Remove the folder, once the output is in its place.
+        """Remove the folder after the output is in place.
 
-        The plan goes last: until then the folder is known as ours. What somebody else has put into
-        the folder stays, and so does the folder.
+        The plan is removed last because it marks the folder as written by talka. Files that the job
+        did not write are kept, and then the folder is kept, too.
         """
         with contextlib.suppress(OSError):
             self._clear(keep=PLAN_NAME)
@@ -108,25 +108,25 @@ class Unfinished:
             self.path.rmdir()
 
     def close(self) -> None:
-        """Release the folder; one without progress is removed, and parents that were made for it."""
+        """Release the folder. Without progress, remove it and the parents created for it."""
         if self._lock is not None:
             if self._is_open and is_at(self.path, self._lock) and not self.has_progress:
                 self.remove()
             elif not self._is_open:
-                with contextlib.suppress(OSError):  # empty, if this run has made it
+                with contextlib.suppress(OSError):  # it is empty if this run has created it
                     self.path.rmdir()
             os.close(self._lock)
             self._lock, self._is_open = None, False
         for folder in self._made:
-            with contextlib.suppress(OSError):  # something is in it by now
+            with contextlib.suppress(OSError):  # it is no longer empty
                 folder.rmdir()
         self._made = []
 
     def _locked_folder(self) -> int:
-        """Lock the folder itself: while this process has it, no other one replaces it.
+        """Create the folder if needed, lock it and return its descriptor.
 
-        The loop is for a run that ends meanwhile: the folder that was opened is gone then, and its
-        lock is worth nothing.
+        While this process holds the lock, no other run replaces the folder. If another run removes
+        the folder between opening and locking, the lock is useless and the loop tries again.
         """
         for attempt in range(_MAX_ATTEMPTS):
             try:
@@ -141,12 +141,12 @@ class Unfinished:
                 raise
             if not lock_now(folder):
                 os.close(folder)
-                problem = "belongs to a run that still goes on"
+                problem = "belongs to a run that is still active"
                 raise OutputError(str(self.path), problem, "Wait for it, or choose another --out.")
             if is_at(self.path, folder):
                 return folder
             os.close(folder)
-        problem = "is made and removed by other runs all the time"
+        problem = "is repeatedly created and removed by other runs"
         raise OutputError(str(self.path), problem, "Wait for them, or choose another --out.")
 
     def _make_parents(self) -> None:
@@ -159,33 +159,33 @@ class Unfinished:
         if len(os.fsencode(self.path.name)) > os.pathconf(self._existing_parent(), "PC_NAME_MAX"):
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         if os.path.lexists(self.path) and not self._is_ours():
-            problem = "holds other things than an unfinished run"
+            problem = "contains files that are not part of an unfinished run"
             advice = "Choose another --out, or move it away."
             raise OutputError(str(self.path), problem, advice)
         if self._resume:
             self._check_plan()
         elif self.has_progress and not self._force:
-            advice = "Go on with --resume, or start again with --force."
+            advice = "Continue it with --resume, or start again with --force."
             raise OutputError(str(self.path), "holds an unfinished run", advice)
 
     def _check_plan(self) -> None:
         before = self._saved_plan()
         if before is None:
             advice = "Start without --resume."
-            raise OutputError(str(self.path), "holds no unfinished run", advice)
+            raise OutputError(str(self.path), "does not hold an unfinished run", advice)
         if different := self.differences(before):
             problem = f"holds a run with other options ({', '.join(different)})"
-            advice = "Give the same ones, or start again with --force."
+            advice = "Use the same options, or start again with --force."
             raise OutputError(str(self.path), problem, advice)
 
     def _existing_parent(self) -> Path:
         return next(folder for folder in self.path.parents if folder.exists())
 
     def _is_ours(self) -> bool:
-        """Whether this job, in this version or the former one, wrote everything in the folder.
+        """Return whether this job, in this or the former version, wrote everything in the folder.
 
-        A folder with nothing in it is as good as ours: a run that was killed before it wrote its
-        plan leaves one, and so does one that was killed after it removed everything.
+        True for an empty folder: a run that was killed before it wrote its plan, or after it
+        removed everything, leaves one.
         """
         if self.path.is_symlink() or not self.path.is_dir():
             return False
@@ -195,12 +195,12 @@ class Unfinished:
         return all(map(_is_temporary, names)) or self._saved_plan() is not None
 
     def _is_known(self, name: str) -> bool:
-        """Whether this is the path of something that the job writes."""
+        """Return whether the job writes files or folders of this name."""
         final = _FORMER_TEMPORARY.sub(r"\1\2", name)
         return _is_temporary(name) or final == PLAN_NAME or bool(self.saves.fullmatch(final))
 
     def _saved_plan(self) -> dict[str, Any] | None:
-        """The plan in the folder; None unless this job wrote it."""
+        """Return the plan in the folder; None if there is none or another job wrote it."""
         try:
             plan = json.loads((self.path / PLAN_NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -212,12 +212,12 @@ class Unfinished:
         return plan if is_former or marks == (_FORMAT, self.job) else None
 
     def _clear(self, *, keep: str | None = None) -> None:
-        """Remove all that the job writes, the content of a folder before the folder."""
+        """Remove everything that the job writes, the content of a folder before the folder."""
         for name in sorted(_paths_below(self.path), reverse=True):
             if name == keep or not self._is_known(name):
                 continue
             if name.endswith("/"):
-                with contextlib.suppress(OSError):  # somebody has put something into it
+                with contextlib.suppress(OSError):  # it contains files that the job did not write
                     (self.path / name).rmdir()
             else:
                 (self.path / name).unlink()
@@ -228,7 +228,7 @@ def _is_temporary(name: str) -> bool:
 
 
 def _paths_below(folder: Path, prefix: str = "") -> Iterator[str]:
-    """Everything below a folder, as paths; those of folders end in /."""
+    """Yield the paths of everything below a folder; paths of folders end in /."""
     for entry in os.scandir(folder):
         name = f"{prefix}{entry.name}"
         if entry.is_dir(follow_symlinks=False):

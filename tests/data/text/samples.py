@@ -1,4 +1,4 @@
-"""Texts for tests: several scripts, odd line ends, odd spaces; and how to count a text."""
+"""Texts for tests: several scripts, unusual line ends and spaces; and helpers to count them."""
 
 from hypothesis import strategies as st
 

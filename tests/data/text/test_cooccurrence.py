@@ -1,4 +1,4 @@
-"""Pairs against the twin, and the same bytes whatever the threads and the memory."""
+"""Pairs compared with the twin, and bit-identical for any threads and memory budget."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_equals_the_twin_on_any_text(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Some 30,000 words by Zipf's law, in lines of many lengths."""
+    """Return about 30,000 words by Zipf's law, in lines of many lengths."""
     random = np.random.default_rng(5)
     words = np.minimum(random.zipf(1.3, 30_000), 3000)
     ends = np.where(random.random(30_000) < 0.05, "\n", " ")
@@ -113,7 +113,7 @@ def test_blocks_lie_one_after_another_and_rows_and_columns_inside_them(corpus, r
 
 
 def test_pairs_inside_a_block_are_in_no_order(reference):
-    """Of two neighbours about half rise, in rows and in columns."""
+    """About half of the steps between neighbours are ascending, in rows and in columns."""
     block = reference.block(0)
     assert len(block) > 1000
     for name in ("row", "col"):
@@ -123,15 +123,15 @@ def test_pairs_inside_a_block_are_in_no_order(reference):
 
 
 def test_every_pair_is_as_likely_in_every_place():
-    """Over 4,000 seeds each of 8 pairs is found about 500 times in each of 8 places."""
-    found = np.zeros((8, 8), int)
+    """Over 4,000 seeds each of 8 pairs is at each of 8 places about 500 times."""
+    times = np.zeros((8, 8), int)
     for seed in range(4000):
         records = np.arange(8, dtype=np.uint64)
         shuffle_block(records, 0, 5, seed, 1, 2)
         shuffle_block(records, 5, 8, seed, 1, 2)
-        found[np.arange(8), records.astype(int)] += 1
-    assert found.sum() == 8 * 4000
-    assert abs(found - 500).max() < 6 * 500**0.5
+        times[np.arange(8), records.astype(int)] += 1
+    assert times.sum() == 8 * 4000
+    assert abs(times - 500).max() < 6 * 500**0.5
 
 
 def test_words_outside_take_no_place_in_a_window(tmp_path):
@@ -165,9 +165,9 @@ def test_wide_windows_match_the_twin_within_half_a_unit_of_float32(tmp_path, win
     corpus = scan(tmp_path, written, min_count=1, resources=resources())
     known = corpus.vocabulary.words
     expected = twin.pairs(written, twin.words, known, window=window, across_lines=False)
-    found = as_dict(count_pairs(corpus, PairOptions(window=window), resources=resources()))
-    assert found.keys() == expected.keys()
-    for pair, count in found.items():
+    counted = as_dict(count_pairs(corpus, PairOptions(window=window), resources=resources()))
+    assert counted.keys() == expected.keys()
+    for pair, count in counted.items():
         assert count == pytest.approx(expected[pair], rel=1.2e-7)
 
 

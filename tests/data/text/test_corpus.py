@@ -1,4 +1,4 @@
-"""Vocabulary and ids against the twin, for every tokenizer."""
+"""Vocabulary and ids compared with the twin, for every tokenizer."""
 
 import re
 
@@ -20,7 +20,7 @@ def stream_of(corpus):
 
 
 def without_repeated_line_ends(stream):
-    """Blank lines, and the two halves of CR LF, may or may not give a mark of their own."""
+    """Merge adjacent line ends: blank lines and the halves of CR LF may or may not give a mark."""
     kept = []
     for number in stream:
         if number != LINE_END or not kept or kept[-1] != LINE_END:
@@ -51,7 +51,7 @@ def test_equals_the_twin_on_any_text(
 ):
     written = [f"one one one\n{text}" for text in written]  # never without a word
     runs = (run for text in written for run in re.split("[ \t\r\n]", text))
-    assume(max(len(run.encode()) for run in runs) < chunk_bytes)  # else a word may be cut
+    assume(max(len(run.encode()) for run in runs) < chunk_bytes)  # otherwise a word may be cut
     corpus = scan(
         tmp_path_factory.mktemp("scan"),
         written,
@@ -135,14 +135,14 @@ def test_a_function_of_ones_own_cuts_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tokens, said", [(["new york"], "'new york'"), ([""], "''"), ([7], "7"), ("ab", "a str")]
+    "tokens, shown", [(["new york"], "'new york'"), ([""], "''"), ([7], "7"), ("ab", "a str")]
 )
-def test_a_function_that_gives_no_words_is_an_error(tmp_path, tokens, said):
-    with pytest.raises(TokenizerError, match=f"gave {said}"):
+def test_a_function_that_gives_no_words_is_an_error(tmp_path, tokens, shown):
+    with pytest.raises(TokenizerError, match=f"gave {shown}"):
         scan(tmp_path, ["text"], tokenizer=lambda line: tokens)
 
 
-def test_a_function_that_raises_is_heard(tmp_path):
+def test_an_error_of_the_function_is_raised(tmp_path):
     with pytest.raises(ZeroDivisionError):
         scan(tmp_path, ["text"], tokenizer=lambda line: [str(1 // 0)])
 
@@ -159,7 +159,9 @@ def test_a_text_without_words_is_an_error(tmp_path, text):
 
 
 def test_a_text_of_rare_words_is_an_error_that_names_the_commonest(tmp_path):
-    with pytest.raises(NothingToLearnError, match="no word occurs 5 times .'b' occurs most, 2"):
+    with pytest.raises(
+        NothingToLearnError, match="no word occurs 5 times .'b' is the most frequent, 2"
+    ):
         scan(tmp_path, ["a b b c"])
 
 

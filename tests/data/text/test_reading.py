@@ -133,8 +133,8 @@ def test_invalid_places_are_replaced_and_counted_by_file(tmp_path):
     [
         (b"text, then \0\0\0 rubbish", "NUL"),
         ("UTF-16 text".encode("utf-16"), "NUL"),
-        ("Русский текст".encode("cp1251"), "no UTF-8"),
-        (bytes(range(128, 256)) * 20, "no UTF-8"),
+        ("Русский текст".encode("cp1251"), "not UTF-8"),
+        (bytes(range(128, 256)) * 20, "not UTF-8"),
     ],
 )
 def test_what_is_not_text_is_an_error_that_names_the_file(tmp_path, data, problem):

@@ -1,4 +1,4 @@
-"""Text that nobody here made: Shakespeare against the twin, Wikipedia against known figures."""
+"""Real text: Shakespeare compared with the twin, Wikipedia with known figures."""
 
 import os
 from pathlib import Path
@@ -12,22 +12,22 @@ from tests.data.text.samples import resources
 DATA = Path(os.environ.get("TALKA_DATA", "../shared/data")) / "text"
 
 
-def found(name):
+def data_file(name):
     if not (DATA / name).exists():
-        pytest.skip(f"{DATA / name} is not here (TALKA_DATA names the folder)")
+        pytest.skip(f"{DATA / name} does not exist (set TALKA_DATA to its folder)")
     return DATA / name
 
 
 def test_shakespeare_equals_the_twin():
-    path = found("tinyshakespeare.txt")
+    path = data_file("tinyshakespeare.txt")
     written = [path.read_text()]
-    some = resources(num_threads=2, memory_bytes=10_000_000)
-    corpus = scan_corpus([path], tokenizer="letters", resources=some)
+    limits = resources(num_threads=2, memory_bytes=10_000_000)
+    corpus = scan_corpus([path], tokenizer="letters", resources=limits)
     expected = twin.vocabulary(written, twin.letters, 5)
     known = [word for word, _ in expected]
     assert corpus.vocabulary.words == known
     assert corpus.vocabulary.counts.tolist() == [count for _, count in expected]
-    blocks = count_pairs(corpus, PairOptions(window=4), resources=some)
+    blocks = count_pairs(corpus, PairOptions(window=4), resources=limits)
     pairs = twin.pairs(written, twin.letters, known, window=4, across_lines=False)
     rows, cols = blocks.words()
     assert blocks.num_pairs == len(pairs)
@@ -38,9 +38,9 @@ def test_shakespeare_equals_the_twin():
 
 
 def test_wikipedia_has_the_words_and_pairs_that_glove_finds():
-    path = found("enwiki_plain_AA.txt.gz")
-    some = resources(num_threads=2)
-    corpus = scan_corpus([path], tokenizer="letters", resources=some)
+    path = data_file("enwiki_plain_AA.txt.gz")
+    limits = resources(num_threads=2)
+    corpus = scan_corpus([path], tokenizer="letters", resources=limits)
     assert corpus.num_tokens == 16_306_168
     assert len(corpus.vocabulary) == 69_152
-    assert count_pairs(corpus, resources=some).num_pairs == 45_076_790
+    assert count_pairs(corpus, resources=limits).num_pairs == 45_076_790

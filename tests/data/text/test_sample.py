@@ -1,4 +1,4 @@
-"""A sample is the beginning of the text, read from disk once however often it is scanned."""
+"""A sample is the beginning of the text, read from disk once and scanned any number of times."""
 
 import gzip
 

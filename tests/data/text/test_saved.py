@@ -78,10 +78,10 @@ def test_a_broken_index_is_found(folder, text):
         load_counted(folder)
 
 
-def test_another_form_is_refused(folder):
+def test_another_format_version_is_rejected(folder):
     saved = json.loads((folder / "pairs.json").read_text())
     (folder / "pairs.json").write_text(json.dumps({**saved, "form": 99}))
-    with pytest.raises(SavedStateError, match="form 99"):
+    with pytest.raises(SavedStateError, match="format version 99"):
         load_counted(folder)
 
 

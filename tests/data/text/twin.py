@@ -1,4 +1,4 @@
-"""Slow and obvious: text to vocabulary, ids and co-occurrence, the way one would write it first."""
+"""A slow and obvious implementation of vocabulary, ids and co-occurrence, for comparison."""
 
 import re
 import unicodedata
@@ -36,7 +36,7 @@ def tokens_by_line(text, tokenize):
 
 
 def vocabulary(texts, tokenize, min_count):
-    """(word, count) by falling count, then by word."""
+    """Return (word, count) in descending order of count, then by word."""
     counts = Counter(
         word for text in texts for line in tokens_by_line(text, tokenize) for word in line
     )
@@ -49,7 +49,7 @@ def vocabulary(texts, tokenize, min_count):
 
 
 def ids(texts, tokenize, known):
-    """The stream of ids, with one mark for any number of line ends in a row."""
+    """Return the stream of ids, with one mark for any number of adjacent line ends."""
     id_of = {word: index for index, word in enumerate(known)}
     stream = []
     for text in texts:
@@ -61,7 +61,7 @@ def ids(texts, tokenize, known):
 
 
 def pairs(texts, tokenize, known, *, window, across_lines):
-    """Sums of 1/distance as fractions, both directions, as GloVe's own program counts them."""
+    """Return sums of 1/distance as fractions, in both directions, as GloVe's program counts."""
     id_of = {word: index for index, word in enumerate(known)}
     sums = defaultdict(Fraction)
     for text in texts:

@@ -1,8 +1,8 @@
-"""The embeddings job in a process of its own, without predictions: nobody would read them.
+"""Run the embeddings job in a separate process, without predictions.
 
 python -m tests.jobs.embeddings.job_script TEXT OUT '{"epochs": 40}' [resume]
 
-OUT and the folder of runs beside it are what the command would leave.
+It leaves OUT and the folder of runs next to it, like the command.
 """
 
 import json

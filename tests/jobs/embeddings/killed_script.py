@@ -1,8 +1,8 @@
-"""Kill the job before each of its changes to the file system in turn, and go on with what is left.
+"""Kill the job before each of its changes to the file system in turn, and resume it each time.
 
 python -m tests.jobs.embeddings.killed_script TEXT FOLDER new|replace
 
-Prints one JSON object: how many changes there are, and what was found after each kill. Every run is
+Prints one JSON object: the number of changes, and the observations after each kill. Every run is
 a forked process, so that numba and pyarrow are loaded once.
 """
 
@@ -23,13 +23,13 @@ CHANGES = {"os.mkdir", "os.link", "os.rename", "os.remove", "os.rmdir", "os.chmo
 
 
 class Killer:
-    """Counts changes below a folder; before the one of number `kill_at` it ends the process."""
+    """Counter of changes below a folder; it kills the process before change `kill_at`."""
 
     def __init__(self, folder):
         self.folder, self.num_changes, self.kill_at = str(folder), 0, None
-        sys.addaudithook(self.hear)
+        sys.addaudithook(self.count)
 
-    def hear(self, event, args):
+    def count(self, event, args):
         if event not in CHANGES and not (event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR)):
             return
         place = args[1] if event == "os.link" else args[0]
@@ -42,7 +42,7 @@ class Killer:
 
 
 def in_a_process(run):
-    """Signal or exit code of `run` in a fork."""
+    """Call `run` in a fork; return its exit code, or the negative signal."""
     child = os.fork()
     if not child:
         code = 1
@@ -80,7 +80,7 @@ def main(text, folder, mode):
     killer.num_changes = 0
     run()
     num_changes, expected = killer.num_changes, kept(files_in(out))
-    found = []
+    observations = []
     for number in range(num_changes):
         prepare()
         killer.num_changes, killer.kill_at = 0, number
@@ -88,15 +88,15 @@ def main(text, folder, mode):
         killer.kill_at = None
         appeared = out.exists() and not (force and files_in(out) == old)
         before = "whole" if appeared and kept(files_in(out)) == expected else str(appeared)
-        goes_on = (folder_beside(out) / "plan.json").exists()
+        resumable = (folder_beside(out) / "plan.json").exists()
         if not appeared:
-            again = in_a_process(lambda resume=goes_on: run(resume=resume))
+            again = in_a_process(lambda resume=resumable: run(resume=resume))
         else:
             again = in_a_process(lambda: refused(lambda: Embed(config, out, resume=True)))
         same = kept(files_in(out)) == expected
         left = sorted(path.name for path in folder.iterdir())
-        found.append([number, status, before, goes_on, again, same, left])
-    print(json.dumps({"num_changes": num_changes, "found": found}))
+        observations.append([number, status, before, resumable, again, same, left])
+    print(json.dumps({"num_changes": num_changes, "observations": observations}))
 
 
 def refused(make):
@@ -104,7 +104,7 @@ def refused(make):
         make()
     except OutputError:
         return
-    raise AssertionError("the output was there, and yet it was to be made again")
+    raise AssertionError("the output existed, but it would have been written again")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A small text with something to learn in it, and the job on it.
+"""A small text with structure to learn, and the job on it.
 
-Ten topics of 28 words each and 20 words that stand anywhere. A line keeps to its topic, but for
-every fourth word or so: without pairs that are rare there is nothing to tell topics apart by.
+Ten topics of 28 words each and 20 words that occur anywhere. A line keeps to its topic, except for
+about every fourth word: without rare pairs the topics could not be distinguished.
 """
 
 import json
@@ -52,13 +52,13 @@ def config_of(corpus, *, seed=0, window=5, x_max=10.0, min_count=5, tokenizer="w
 
 
 def embed(config, out, **options):
-    """The job as it is run by the command: with a run directory, beside `out`."""
+    """Run the job like the command, with a run directory next to `out`."""
     job = Embed(config, out, **options)
     return execute(job, job.explain(), root=out.parent / "runs")
 
 
 def interrupt(config, out, when, **options):
-    """Run the job, and press Ctrl+C at the first event at which `when()` holds."""
+    """Run the job, and interrupt it at the first event for which `when()` is true."""
     pressed = []
 
     def listen(event):

@@ -1,4 +1,4 @@
-"""What explain says of counting and training, tried on samples."""
+"""Estimates of counting and training from samples of a text."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_a_stretched_sample_keeps_its_counts_and_fills_the_vocabulary(text):
 
 
 def test_interruptions_do_not_count_and_a_word_of_a_longer_text_costs_more(text, monkeypatch):
-    """A look that others' work made slow says nothing; two doublings add twice the rise."""
+    """Slow outliers among the timings are ignored; two doublings add twice the rise."""
     counted, slow = module._count, iter([9.0, 1.0, 1.0] * 99)
     monkeypatch.setattr(
         module,

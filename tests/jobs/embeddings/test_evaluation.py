@@ -16,7 +16,7 @@ def embeddings():
 
 @pytest.fixture
 def questions(tmp_path, embeddings):
-    """Three sections; some questions have a word without vector, some are answered rightly."""
+    """Three sections; some questions have a word without a vector, some are answered correctly."""
     random = np.random.default_rng(1)
     lines = []
     for section in ("capitals", "grammar: plural", "unknown"):
@@ -34,7 +34,7 @@ def questions(tmp_path, embeddings):
 
 
 def plain_score(embeddings, path):
-    """Hits and questions asked by section, with one search a question."""
+    """Return correct answers and questions asked per section, with one search per question."""
     scores = {}
     for line in path.read_text().splitlines():
         if line.startswith(":"):
@@ -54,9 +54,9 @@ class TestAnalogies:
         monkeypatch.setattr(evaluation, "MAX_PRODUCT_VALUES", at_once)
         report = evaluate(embeddings, questions)
         expected = plain_score(embeddings, questions)
-        found = {score.section: [score.num_correct, score.num_asked] for score in report.sections}
-        assert found == expected
-        assert found["capitals"][0] > 5
+        hits = {score.section: [score.num_correct, score.num_asked] for score in report.sections}
+        assert hits == expected
+        assert hits["capitals"][0] > 5
 
     def test_the_total_is_the_sum_of_the_sections(self, embeddings, questions):
         report = evaluate_analogies(embeddings, questions)

@@ -1,4 +1,4 @@
-"""The whole job on a small text: what it writes, that it is right, and that it is what was said."""
+"""The whole job on a small text: its files, the vectors, and predicted against measured cost."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def text(folder):
 
 @pytest.fixture(scope="module")
 def finished(folder, text):
-    """One run that many tests look at."""
+    """Return one run that many tests read."""
     return embed(config_of(text), folder / "vectors")
 
 
@@ -175,49 +175,51 @@ def embed_in_slices(folder, text, workers):
 
 
 @pytest.fixture(scope="module")
-def one(folder, text):
+def one_worker(folder, text):
     return embed_in_slices(folder, text, 1)
 
 
 @pytest.fixture(scope="module")
-def two(folder, text):
+def two_workers(folder, text):
     return embed_in_slices(folder, text, 2)
 
 
 class TestSlices:
-    """`parallel="dimensions"`: processes that hold some of the coordinates each."""
+    """Training with `parallel="dimensions"`: each process holds a slice of the coordinates."""
 
     @staticmethod
-    def check(found, expected):
+    def check(finished, expected):
         for name in ("loss", "running_loss"):
-            assert found.result[name] == pytest.approx(expected.result[name], rel=1e-4)
-        assert found.result["num_pairs"] == expected.result["num_pairs"]
-        [training] = [row for row in read_run(found.dir).comparisons() if row.cost_id == "train"]
+            assert finished.result[name] == pytest.approx(expected.result[name], rel=1e-4)
+        assert finished.result["num_pairs"] == expected.result["num_pairs"]
+        [training] = [row for row in read_run(finished.dir).comparisons() if row.cost_id == "train"]
         assert training.measured.sent_bytes == pytest.approx(
             training.predicted.sent_bytes, rel=0.03
         )
         assert training.measured.sent_bytes > 0
 
-    def test_two_workers_learn_what_one_learns_and_send_what_was_said(self, folder, one, two):
-        self.check(two, one)
+    def test_two_workers_learn_what_one_learns_and_send_the_predicted_bytes(
+        self, folder, one_worker, two_workers
+    ):
+        self.check(two_workers, one_worker)
         vectors = [Embeddings.load(folder / f"of_{workers}").vectors for workers in (1, 2)]
         np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-4)
 
-    def test_one_worker_sends_nothing(self, one):
-        [training] = [row for row in one.comparisons if row.cost_id == "train"]
+    def test_one_worker_sends_nothing(self, one_worker):
+        [training] = [row for row in one_worker.comparisons if row.cost_id == "train"]
         assert training.predicted.sent_bytes == 0
         assert training.measured.sent_bytes == pytest.approx(0, abs=100)
 
-    def test_every_predicted_part_meets_a_measured_one(self, two):
-        predicted = [row for row in two.comparisons if row.predicted]
+    def test_every_predicted_part_meets_a_measured_one(self, two_workers):
+        predicted = [row for row in two_workers.comparisons if row.predicted]
         names = ["vocabulary", "cooccurrence", "train/start", "train"]
         assert [row.cost_id for row in predicted] == names
         assert all(row.measured.seconds > 0 for row in predicted)
-        assert two.result["seconds"]["train"] > 0
+        assert two_workers.result["seconds"]["train"] > 0
 
     @pytest.mark.slow
-    def test_three_workers_too(self, folder, text, one):
-        self.check(embed_in_slices(folder, text, 3), one)
+    def test_three_workers_too(self, folder, text, one_worker):
+        self.check(embed_in_slices(folder, text, 3), one_worker)
 
     @pytest.mark.slow
     def test_a_worker_may_hold_no_coordinate_but_a_bias(self, folder, text):

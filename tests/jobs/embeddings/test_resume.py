@@ -1,4 +1,4 @@
-"""A job that was interrupted or killed at any moment goes on, and comes to the same end."""
+"""A job that is interrupted or killed at any moment can be resumed, with the same result."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ def run(config, out, **options):
 
 
 def kept(out):
-    """What two runs must have in common, to the last bit."""
+    """Return what must be bit-identical in two runs."""
     files = files_in(out)
     result = json.loads(files.pop("result.json"))
     return files, [result[name] for name in ("loss", "running_loss", "num_pairs", "num_words")]
@@ -132,29 +132,29 @@ class TestInterrupted:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["new", "replace"])
 def test_killed_before_each_of_its_changes_to_the_disk(text, tmp_path, mode):
-    """What `killed_script.py` found after each kill."""
+    """Check the observations of `killed_script.py` after each kill."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.jobs.embeddings.killed_script", text, tmp_path / "x", mode],
         cwd=ROOT,
         capture_output=True,
         check=True,
     )
-    found = json.loads(done.stdout)["found"]
-    assert len(found) > 50
-    for number, status, before, goes_on, again, same, left in found:
+    observations = json.loads(done.stdout)["observations"]
+    assert len(observations) > 50
+    for number, status, before, resumable, again, same, left in observations:
         assert status == -9
         assert before in ("False", "whole"), f"half an output after {number} changes"
-        assert again == 0, f"cannot go on after {number} changes"
-        assert same, f"another end after {number} changes"
+        assert again == 0, f"cannot be resumed after {number} changes"
+        assert same, f"another result after {number} changes"
         assert before == "whole" or left == ["vectors"], f"{left} left after {number} changes"
-        assert before == "whole" or goes_on == (number > 4), "counting is done again for nothing"
+        assert before == "whole" or resumable == (number > 4), "pairs are counted again needlessly"
 
 
 OPTIONS = {"epochs": 40, "memory_bytes": 1}
 
 
 class Process:
-    """The job in a process of its own; see `job_script.py`."""
+    """The job in a separate process; see `job_script.py`."""
 
     def __init__(self, text, out, *, resume=False, **options):
         self.out, self.work = out, folder_beside(out)
@@ -180,13 +180,13 @@ class Process:
         self.finish()
 
     def finish(self):
-        _, said = self.process.communicate(timeout=250)
-        return self.process.returncode, said
+        _, errors = self.process.communicate(timeout=250)
+        return self.process.returncode, errors
 
 
 @pytest.fixture(scope="module")
 def whole(text, tmp_path_factory):
-    """An undisturbed run, and how long it took."""
+    """Return an undisturbed run and its duration."""
     out = tmp_path_factory.mktemp("whole") / "vectors"
     start = time.monotonic()
     assert Process(text, out).finish() == (0, b"")
@@ -227,7 +227,7 @@ class TestKilled:
         check_goes_on(text, out, whole[0])
 
     def test_in_slices_between_epochs(self, text, tmp_path):
-        """On a busy machine it may have finished before it is killed: then nothing is to be resumed."""
+        """On a busy machine it may finish before it is killed; then there is no run to resume."""
         slices = {"parallel": "dimensions", "epochs": 6}
         expected = Process(text, tmp_path / "whole", **slices)
         process = Process(text, tmp_path / "cut", **slices)

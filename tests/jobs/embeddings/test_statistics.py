@@ -53,8 +53,8 @@ class TestSpearman:
     def test_is_the_correlation_of_ranks_ties_included(self, pairs):
         left, right = zip(*pairs, strict=True)
         expected = plain_correlation(plain_ranks(left), plain_ranks(right))
-        found = spearman(left, right)
-        assert found is expected is None or found == pytest.approx(expected, abs=1e-12)
+        rho = spearman(left, right)
+        assert rho is expected is None or rho == pytest.approx(expected, abs=1e-12)
 
     def test_a_textbook_example(self):
         """IQ and hours of television: rho = -29/165."""

@@ -72,7 +72,7 @@ class TestTextOfOthers:
 
     def test_a_number_as_a_word_is_no_header(self, tmp_path):
         loaded = self.load(tmp_path, "7 1\n8 2\n9 3\n")
-        assert loaded.words in {("7", "8", "9"), ("8", "9")}  # with one dimension nobody can tell
+        assert loaded.words in {("7", "8", "9"), ("8", "9")}  # ambiguous with one dimension
         assert self.load(tmp_path, "7 1 2\n8 2 3\n").words == ("7", "8")
 
     @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ class TestTextOfOthers:
         [
             ("a 1 2\nb 1\n", "2 values in row 2"),
             ("a 1 x\n", "row 1.*'x'"),
-            ("a 1 2\nb 1 nan\n", "no number in the vector of 'b'"),
+            ("a 1 2\nb 1 nan\n", "not a finite number in the vector of 'b'"),
             ("a\n", "a word and its values in row 1"),
             ("a 1\n\nb 1\n", "row 2"),
         ],
@@ -101,7 +101,7 @@ class TestWhatCannotBe:
             Embeddings.load(tmp_path)
 
     def test_a_folder_that_does_not_exist(self, tmp_path):
-        with pytest.raises(VectorFileError, match="is no folder"):
+        with pytest.raises(VectorFileError, match="is not a folder"):
             Embeddings.load(tmp_path / "nowhere")
 
     @pytest.mark.parametrize("length", [0, 20, 300])

@@ -76,7 +76,7 @@ class TestNeighbours:
         lengths = np.linalg.norm(vectors.astype(float), axis=1)
         vectors[lengths < 1e-3] = [1, 0, 0]
         words = [f"w{number}" for number in range(12)]
-        found = Embeddings(words, vectors).similar(words[place], k)
+        neighbours = Embeddings(words, vectors).similar(words[place], k)
         expected = sorted(
             (
                 cosine(vectors[place].astype(float), vectors[other].astype(float))
@@ -85,8 +85,8 @@ class TestNeighbours:
             ),
             reverse=True,
         )[:k]
-        np.testing.assert_allclose([item.similarity for item in found], expected, atol=1e-5)
-        for item in found:
+        np.testing.assert_allclose([item.similarity for item in neighbours], expected, atol=1e-5)
+        for item in neighbours:
             other = vectors[words.index(item.word)].astype(float)
             assert item.similarity == pytest.approx(
                 cosine(vectors[place].astype(float), other), abs=1e-5
@@ -94,8 +94,8 @@ class TestNeighbours:
 
     def test_ties_go_to_the_more_frequent_word(self):
         vectors = np.array([[1, 0]] + [[0, 1]] * 5, np.float32)
-        found = Embeddings(list("abcdef"), vectors).similar("a", 3)
-        assert [item.word for item in found] == ["b", "c", "d"]
+        neighbours = Embeddings(list("abcdef"), vectors).similar("a", 3)
+        assert [item.word for item in neighbours] == ["b", "c", "d"]
 
     def test_a_zero_vector_is_like_nothing(self):
         embeddings = Embeddings(["a", "b"], np.array([[1, 0], [0, 0]], np.float32))

@@ -1,4 +1,4 @@
-"""The folder of an unfinished run: when it may be made, taken over, replaced."""
+"""The folder of an unfinished run: when it may be created, resumed, replaced."""
 
 import json
 
@@ -24,7 +24,7 @@ def out(tmp_path):
 
 @pytest.fixture
 def work(out):
-    """A folder that a run has open."""
+    """Return a folder that is open in a run."""
     work = folder_of(out)
     work.open()
     yield work
@@ -32,7 +32,7 @@ def work(out):
 
 
 def fill(work):
-    """As a run does that has counted pairs and is done with two epochs."""
+    """Save what a run saves that has counted pairs and completed two epochs."""
     work.pairs_dir.mkdir()
     (work.pairs_dir / "pairs.json").write_text("{}")
     work.epoch_done(LOSSES)
@@ -40,7 +40,7 @@ def fill(work):
 
 @pytest.fixture
 def unfinished(work):
-    """What is left of a run that was killed after two epochs."""
+    """Return the folder of a run that was killed after two epochs."""
     fill(work)
     work.close()
     return work.path
@@ -66,7 +66,7 @@ class TestNewRun:
         assert {path.name for path in unfinished.iterdir()} == {"losses.json", "pairs", "plan.json"}
 
     def test_does_not_touch_an_unfinished_run(self, out, unfinished):
-        with pytest.raises(OutputError, match="holds an unfinished run. Go on with --resume"):
+        with pytest.raises(OutputError, match="holds an unfinished run. Continue it with --resume"):
             folder_of(out)
         folder_of(out, force=True)
         assert (unfinished / "losses.json").exists()
@@ -111,7 +111,7 @@ class TestOutput:
     def test_does_not_replace_what_is_not_an_output(self, out):
         out.mkdir()
         (out / "novel.txt").write_text("years of work")
-        with pytest.raises(OutputError, match=r"other things than word vectors \(novel.txt\)"):
+        with pytest.raises(OutputError, match=r"files that are not word vectors \(novel.txt\)"):
             folder_of(out, force=True)
 
     @pytest.mark.parametrize("where", [".", "..", "", "/"])
@@ -119,14 +119,17 @@ class TestOutput:
         (tmp_path / "deep").mkdir()
         (tmp_path / "deep" / "novel.txt").write_text("years of work")
         monkeypatch.chdir(tmp_path / "deep")
-        for force, problem in ((False, "exists already"), (True, "holds other things")):
+        for force, problem in (
+            (False, "exists already"),
+            (True, "contains files that are not word vectors"),
+        ):
             with pytest.raises(OutputError, match=problem):
                 folder_of(type(tmp_path)(where), force=force)
 
     def test_that_appeared_meanwhile_is_not_overwritten(self, work, out):
         fill(work)
         out.mkdir()
-        with pytest.raises(OutputError, match="appeared while this ran.*--resume"):
+        with pytest.raises(OutputError, match="was created during the run.*--resume"):
             self.finish(work)
         assert list(out.iterdir()) == []
         out.rmdir()
@@ -163,7 +166,9 @@ class TestResume:
         assert unfinished.exists()
 
     def test_needs_an_unfinished_run(self, out):
-        with pytest.raises(OutputError, match="holds no unfinished run. Start without --resume"):
+        with pytest.raises(
+            OutputError, match="does not hold an unfinished run. Start without --resume"
+        ):
             folder_of(out, resume=True)
 
     @pytest.mark.parametrize(

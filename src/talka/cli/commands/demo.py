@@ -1,8 +1,7 @@
-"""Word vectors from the documentation that came with the installed Python packages.
+"""Train word vectors on the documentation of the installed Python packages.
 
-No download, nothing to prepare, about a minute. It shows how every job goes: first what it will
-cost, then the run with its progress, then what it did cost beside the prediction, and a page to
-look at.
+Needs no download and takes about a minute. It shows the course of every job: the predicted cost,
+the run with its progress, the measured beside the predicted cost, and an HTML report.
 """
 
 import argparse
@@ -13,7 +12,7 @@ from talka.cli.options import SHOWN, TABLE, add_explain, add_format, add_runs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", action=Number, parse=count(), metavar="N", default="60",
-                        help=f"passes over all pairs {SHOWN}")  # fmt: skip
+                        help=f"number of passes over all pairs {SHOWN}")  # fmt: skip
     add_explain(parser)
     add_runs(parser)
     add_format(parser)
@@ -46,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
         print_json({**result, "run": str(finished.dir), "report": str(page)})
         return 0
     rows = [
-        {"word": word, "stands near": ", ".join(near)}
+        {"word": word, "nearest neighbours": ", ".join(near)}
         for word, near in result["neighbours"].items()
     ]
     words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
-    print_table(rows, title=f"\n{words} words, {pairs} pairs", prose=("stands near",))
+    print_table(rows, title=f"\n{words} words, {pairs} pairs", prose=("nearest neighbours",))
     print()
     print_comparisons(finished.comparisons)
-    print(f"\nask more   talka similar {result['vectors']} WORD\nopen       {page}")
+    print(f"\nmore neighbours  talka similar {result['vectors']} WORD\nreport           {page}")
     return 0

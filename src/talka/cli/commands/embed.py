@@ -1,8 +1,9 @@
-"""Word vectors (GloVe) from your own text, on all cores.
+"""Train word vectors (GloVe) on your own text, using all cores.
 
-CORPUS is text in UTF-8: files (plain, .gz, .zst), folders, or - for standard input. DIR gets
-vectors.txt (word2vec's text form with --header), vectors.arrow and result.json, all at once at the
-end; until then DIR.unfinished holds what --resume continues from.
+CORPUS is UTF-8 text: files (plain, .gz, .zst), folders, or - for standard input. The output folder
+contains vectors.txt (in word2vec's text format with --header), vectors.arrow and result.json. It
+appears when all files are complete; until then DIR.unfinished holds the progress that --resume
+continues from.
 """
 
 import argparse
@@ -37,17 +38,19 @@ _POSITIVE: dict[str, Any] = {"action": Number, "parse": number(above=0)}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, whole = parser.add_argument, _WHOLE
     add("corpus", metavar="CORPUS", nargs="+", help="text files, folders or -")
-    add_out(parser, "DIR", note=": a folder", required=True)
+    add_out(parser, "DIR", note=", a folder", required=True)
     add("--tokenizer", default="words", metavar="NAME",
         help="words (letters and digits of any script, lower-cased), letters (a to z) or "
         f"whitespace {SHOWN}")  # fmt: skip
-    add("--min-count", **whole, default="5", metavar="N", help=f"leave rarer words out {SHOWN}")
-    add("--window", **whole, default="10", metavar="N", help=f"words on either side {SHOWN}")
-    add("--across-lines", action="store_true", help="let windows reach over line ends")
+    add("--min-count", **whole, default="5", metavar="N", help=f"ignore rarer words {SHOWN}")
+    add("--window", **whole, default="10", metavar="N",
+        help=f"number of context words on either side of a word {SHOWN}")  # fmt: skip
+    add("--across-lines", action="store_true", help="let windows extend across line ends")
     _add_training_arguments(parser)
-    add("--header", action="store_true", help="begin vectors.txt as word2vec does")
+    add("--header", action="store_true",
+        help="start vectors.txt with the number of words and dimensions, as word2vec does")  # fmt: skip
     add("--evaluate", metavar="FILE", nargs="+", type=Path, default=[],
-        help="analogy or similarity files to judge the vectors by; - is standard input")  # fmt: skip
+        help="analogy or similarity files to score the vectors on; - is standard input")  # fmt: skip
     add_explain(parser)
     add_resume_and_force(parser)
     add_runs(parser)
@@ -56,27 +59,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add, whole, positive = parser.add_argument, _WHOLE, _POSITIVE
-    add("--dim", **whole, default="100", metavar="N", help=f"coordinates of a vector {SHOWN}")
-    add("--epochs", **whole, default="15", metavar="N", help=f"passes over all pairs {SHOWN}")
-    add("--learning-rate", **positive, default="0.05", metavar="X", help=f"of AdaGrad {SHOWN}")
-    add("--x-max", **positive, default="100", metavar="X", help=f"counts from here weigh 1 {SHOWN}")
+    add("--dim", **whole, default="100", metavar="N", help=f"length of a vector {SHOWN}")
+    add("--epochs", **whole, default="15", metavar="N",
+        help=f"number of passes over all pairs {SHOWN}")  # fmt: skip
+    add("--learning-rate", **positive, default="0.05", metavar="X",
+        help=f"learning rate of AdaGrad {SHOWN}")  # fmt: skip
+    add("--x-max", **positive, default="100", metavar="X",
+        help=f"co-occurrence counts from here on have weight 1 {SHOWN}")  # fmt: skip
     add("--alpha", action=Number, parse=number(at_least=0), default="0.75", metavar="X",
-        help=f"a smaller count weighs (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
+        help=f"smaller counts have weight (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
     add("--seed", action=Number, parse=count(at_least=0, at_most=2**63 - 1), default="0", metavar="N",
-        help=f"one thread and one seed give the same bits {SHOWN}")  # fmt: skip
+        help=f"random seed; with one thread, equal seeds give identical vectors {SHOWN}")  # fmt: skip
     add_threads(parser)
     add("--memory", action=Number, parse=size(at_least=MIN_MEMORY_BYTES), metavar="SIZE",
-        help="beyond it arrays go to disk; at least 1MB (default: 2GB, or half of what is available "
-        "if that is less)")  # fmt: skip
+        help="memory budget, at least 1MB; arrays beyond it are moved to disk (default: 2GB, or half "
+        "of the available memory if that is less)")  # fmt: skip
     add("--parallel", choices=("threads", "dimensions"), default="threads",
-        help="threads share one model; with dimensions each of --workers processes holds a slice of "
-        f"all vectors, and only dot products travel {SHOWN}")  # fmt: skip
-    add("--workers", **whole, default="2", metavar="P", help=f"with --parallel dimensions {SHOWN}")
+        help="threads share one model; with dimensions, each of --workers processes holds a slice "
+        f"of all vectors and only dot products are exchanged {SHOWN}")  # fmt: skip
+    add("--workers", **whole, default="2", metavar="P",
+        help=f"number of processes with --parallel dimensions {SHOWN}")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     from talka.cli.costs import predicted_as_json, print_predicted
-    from talka.cli.resuming import hint_to_resume
+    from talka.cli.options import hint_to_resume
     from talka.cli.tables import print_json
     from talka.events import Stream, progress_in_terminal
     from talka.jobs.base import execute, with_start
@@ -84,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
     from talka.jobs.embeddings.job import Embed
 
     _check_reads_standard_input_once(args)
-    questions = [checked_questions(file) for file in args.evaluate]  # not after an hour of training
+    # Errors in question files are reported now, not after an hour of training.
+    questions = [checked_questions(file) for file in args.evaluate]
     job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
     events = Stream()
     with progress_in_terminal(events), events.phase("sample"):
@@ -100,17 +108,17 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with hint_to_resume(args, lambda: job.can_be_resumed):
         finished = execute(job, predicted, root=args.runs)
-    reports = _evaluated(args.out, questions)
+    reports = _evaluate(args.out, questions)
     if args.format == "json":
-        found = {"evaluation": [asdict(report) for report in reports]} if reports else {}
-        print_json({**finished.result, **found, "out": str(args.out), "run": str(finished.dir)})
+        scores = {"evaluation": [asdict(report) for report in reports]} if reports else {}
+        print_json({**finished.result, **scores, "out": str(args.out), "run": str(finished.dir)})
     else:
         _print_finished(args.out, finished, reports)
     return 0
 
 
 def config_of(args: argparse.Namespace) -> "EmbedConfig":
-    """The options of the command line, checked."""
+    """Return the checked configuration for the options of the command line."""
     from talka.data.text import PairOptions
     from talka.data.text.tokens import TOKENIZERS
     from talka.errors import InvalidValueError, UnknownNameError
@@ -119,8 +127,8 @@ def config_of(args: argparse.Namespace) -> "EmbedConfig":
 
     if args.tokenizer not in TOKENIZERS:
         raise UnknownNameError("tokenizer", args.tokenizer, tuple(TOKENIZERS))
-    chosen = {"threads": args.threads, "memory_bytes": args.memory}
-    given = {name: value for name, value in chosen.items() if value is not None}
+    optional = {"threads": args.threads, "memory_bytes": args.memory}
+    limits = {name: value for name, value in optional.items() if value is not None}
     try:
         text = TextConfig(
             corpus=tuple(args.corpus),
@@ -135,15 +143,15 @@ def config_of(args: argparse.Namespace) -> "EmbedConfig":
             glove=GloVeConfig(learning_rate=args.learning_rate, x_max=args.x_max, alpha=args.alpha),
             parallel=args.parallel,
             workers=args.workers,
-            **given,
+            **limits,
         )
-    except InvalidValueError as error:  # name it as it was typed
+    except InvalidValueError as error:  # report the name of the command line
         option = f"--{error.name.lstrip('-').replace('_', '-')}"
         raise InvalidValueError(option, error.given, error.allowed) from None
 
 
 def print_expected(job: "Embed") -> None:
-    """What the corpus will give, in one line."""
+    """Print the expected number of words and pairs and the memory needed, in one line."""
     from talka.units import format_bytes, format_count
 
     expected = job.expected
@@ -161,7 +169,7 @@ def _check_reads_standard_input_once(args: argparse.Namespace) -> None:
         raise InputError(name_of(STDIN), "is given more than once", "Give files for the others.")
 
 
-def _evaluated(out: Path, questions: "Sequence[QuestionFile]") -> list[Any]:
+def _evaluate(out: Path, questions: "Sequence[QuestionFile]") -> list[Any]:
     from talka.jobs.embeddings import Embeddings, evaluate
 
     if not questions:
@@ -180,10 +188,14 @@ def _print_finished(out: Path, finished: "Finished", reports: list[Any]) -> None
     print_comparisons(finished.comparisons)
     losses = "  ".join(f"{loss:.5f}" for loss in result["loss"])
     print()
-    print_text(f"loss by epoch  {losses}")
+    print_text(f"loss per epoch  {losses}")
     if result["num_replaced"]:
-        print_text(f"{result['num_replaced']} places of the text were no UTF-8 and became U+FFFD")
+        num_replaced = result["num_replaced"]
+        print_text(f"{num_replaced} invalid UTF-8 sequences of the text were replaced by U+FFFD")
     print_reports(reports)
     words, pairs = format_count(result["num_words"]), format_count(result["num_pairs"])
     memory = format_bytes(result["peak_memory_bytes"])
-    print_text(f"{words} words from {pairs} pairs in {out}, {memory} of memory, run {finished.dir}")
+    print_text(
+        f"{words} words, {pairs} pairs, {memory} of memory at the peak, vectors in {out}, "
+        f"run directory {finished.dir}"
+    )

@@ -1,8 +1,9 @@
-"""How good embeddings are, by files of questions.
+"""Score word vectors on analogy and similarity files.
 
-Analogy files (four words a line, sections begin with `:`, like questions-words.txt) give accuracy by
-section and in total; similarity files (two words and a score a line, like wordsim353) Spearman's rho.
-Intervals are of 95%; coverage is the share of questions all of whose words have vectors.
+Analogy files (four words per line, sections begin with `:`, such as questions-words.txt) give the
+accuracy per section and in total. Similarity files (two words and a score per line, such as
+wordsim353) give Spearman's rho. Intervals are 95% confidence intervals; coverage is the share of
+questions whose words all have vectors.
 """
 
 import argparse
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dir", metavar="DIR", help="what `talka embed --out DIR` wrote")
+    parser.add_argument("dir", metavar="DIR", help="output folder of `talka embed`")
     parser.add_argument(
-        "files", metavar="FILE", nargs="+", type=Path, help="questions; - is standard input"
+        "files",
+        metavar="FILE",
+        nargs="+",
+        type=Path,
+        help="analogy or similarity file; - is standard input",
     )
     add_format(parser)
 
@@ -41,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_reports(reports: "Sequence[AnalogyReport | SimilarityReport]") -> None:
+    """Print one table per question file."""
     from talka.cli.tables import print_table
     from talka.jobs.embeddings.evaluation import AnalogyReport
 
@@ -51,7 +57,7 @@ def print_reports(reports: "Sequence[AnalogyReport | SimilarityReport]") -> None
         else:
             row = {
                 "Spearman's rho": "" if report.rho is None else f"{report.rho:.3f}",
-                "95%": _interval(report.interval),
+                "95% interval": _interval(report.interval),
                 "asked": f"{report.num_asked} of {report.num_pairs}",
                 "coverage": f"{report.coverage:.1%}",
             }
@@ -62,7 +68,7 @@ def _analogy_row(score: Any) -> dict[str, str]:
     return {
         "section": score.section,
         "accuracy": "" if score.accuracy is None else f"{score.accuracy:.1%}",
-        "95%": _interval(score.interval),
+        "95% interval": _interval(score.interval),
         "asked": f"{score.num_asked} of {score.num_questions}",
         "coverage": f"{score.coverage:.1%}",
     }

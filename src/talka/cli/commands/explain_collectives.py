@@ -1,14 +1,14 @@
-"""What every collective, and every way to average, costs on given links: bytes and seconds.
+"""Predict the cost of collectives and exchanges on the given links, in bytes and seconds.
 
-One transfer takes its latency and then bytes / rate. A host has one port: all that it sends shares
-the rate of its link, and so does all that it receives. Rounds run one after another.
+A transfer takes the latency of the link plus bytes / rate. Each host has one port: everything it
+sends shares the rate of its link, and so does everything it receives. Rounds run one after another.
 """
 
 import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import MAX_WORKERS, described
+from talka.cli.commands.explain import HOSTS_HELP, MAX_WORKERS, describe_network
 from talka.cli.numbers import Number, count, rate, seconds, size
 from talka.cli.options import SHOWN, add_format
 from talka.cli.tables import print_json, print_table, print_text
@@ -18,27 +18,27 @@ from talka.units import format_bytes, format_seconds, parse_rate
 if TYPE_CHECKING:
     from talka.network import Network, Scheme
 
-HELP = "what collectives and exchanges cost on given links"
+HELP = "predict the cost of collectives and exchanges on given links"
 DEFAULT_WORKERS = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS),
-        help=f"number (default: {DEFAULT_WORKERS}, or that of --rates)")  # fmt: skip
+        help=f"number of workers (default: {DEFAULT_WORKERS}, or the number of --rates)")  # fmt: skip
     add("--bytes", metavar="SIZE", action=Number, parse=size(), default="25MB",
-        help=f"payload of one worker {SHOWN}")  # fmt: skip
+        help=f"payload of each worker {SHOWN}")  # fmt: skip
     rates = parser.add_mutually_exclusive_group()
     rates.add_argument(
         "--rate", action=Number, parse=rate(), default="1gbit", help=f"rate of every link {SHOWN}"
     )
     rates.add_argument(
-        "--rates", metavar="RATE,...", help="unequal links: one rate per worker, or per host"
+        "--rates", metavar="RATE,...", help="for unequal links: one rate per worker or host"
     )
     add("--latency", metavar="TIME", action=Number, parse=seconds(), default="0.1ms",
         help=f"latency of every link {SHOWN}")  # fmt: skip
     add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
-        help="spread P workers over H hosts, one link each (default: P)")  # fmt: skip
+        help=HOSTS_HELP)  # fmt: skip
     add("--inner-rate", metavar="RATE", action=Number, parse=rate(), default="20gbit",
         help=f"rate inside a host {SHOWN}")  # fmt: skip
     add("--inner-latency", metavar="TIME", action=Number, parse=seconds(), default="0.03ms",
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     }
     cheapest = cheapest_average(network, payload_bytes) if network.num_workers > 1 else None
     if args.format == "json":
-        print_json({**_given(network, payload_bytes), **groups, "cheapest_average": cheapest})
+        print_json({**_inputs(network, payload_bytes), **groups, "cheapest_average": cheapest})
     else:
         _print_tables(network, payload_bytes, groups, cheapest)
     return 0
@@ -77,12 +77,14 @@ def _network(args: argparse.Namespace) -> "Network":
     if num_hosts is None:
         num_hosts = num_workers
     if num_hosts > num_workers:
-        raise InvalidValueError("--hosts", num_hosts, f"at most the {num_workers} workers")
+        raise InvalidValueError(
+            "--hosts", num_hosts, f"at most {num_workers}, the number of workers"
+        )
     if rates is None:
         rates = [args.rate] * num_hosts
     if len(rates) != num_hosts:
-        whose = "workers" if args.hosts is None else "hosts"
-        allowed = f"one rate for each of {num_hosts} {whose}, not {len(rates)} rates"
+        kind = "workers" if args.hosts is None else "hosts"
+        allowed = f"one rate for each of {num_hosts} {kind}, not {len(rates)} rates"
         raise InvalidValueError("--rates", args.rates, allowed)
     return Network(
         tuple(Link(args.latency, rate) for rate in rates),
@@ -114,7 +116,7 @@ def _rows(
     return rows
 
 
-def _given(network: "Network", payload_bytes: int) -> dict[str, Any]:
+def _inputs(network: "Network", payload_bytes: int) -> dict[str, Any]:
     return {
         "workers": network.num_workers,
         "payload_bytes": payload_bytes,
@@ -132,28 +134,28 @@ def _print_tables(
     groups: Mapping[str, list[dict[str, Any]]],
     cheapest: str | None,
 ) -> None:
-    print_text(described(network))
+    print_text(describe_network(network))
     print_text(
-        f"P = {network.num_workers} workers, B = {format_bytes(payload_bytes)} payload of each"
+        f"P = {network.num_workers} workers, B = {format_bytes(payload_bytes)} payload per worker"
     )
-    for title, rows in groups.items():
-        marked = cheapest if title == "exchanges" else None
+    for group, rows in groups.items():
+        marked = cheapest if group == "exchanges" else None
         print_table(
             [_cells(row, is_cheapest=row["scheme"] == marked) for row in rows],
-            title=f"\n{title}",
-            right=("busiest sends", "in all", "time"),
-            prose=("what it does", "why"),
+            title=f"\n{group.capitalize()}",
+            right=("busiest sends", "total sent", "time"),
+            prose=("description", "reason"),
         )
     if cheapest:
-        print("\n* the cheapest exchange after which everyone has the average")
+        print("\n* the cheapest exchange that gives every worker the average")
 
 
 def _cells(row: Mapping[str, Any], *, is_cheapest: bool) -> dict[str, str]:
     return {
         "scheme": row["scheme"] + (" *" if is_cheapest else ""),
         "busiest sends": format_bytes(row["max_sent_bytes"]),
-        "in all": format_bytes(row["total_bytes"]),
+        "total sent": format_bytes(row["total_bytes"]),
         "time": format_seconds(row["seconds"]),
-        "what it does": row["what"],
-        "why": row["why"],
+        "description": row["what"],
+        "reason": row["why"],
     }

@@ -1,16 +1,16 @@
-"""What a training step of several workers would cost with each compressor: bytes and seconds.
+"""Predict the cost of a training step with each compressor, in bytes and seconds.
 
-It is held against one machine and against plain DDP, and says so when one machine is faster. Nothing
-overlaps in this prediction, so steps of models larger than 25 MB can be shorter. Every worker has a
-batch as large as that of one machine: speeds are samples a second. What encoding takes is measured
-here, on one core.
+The step is compared with one machine and with plain DDP. The prediction assumes that computing and
+communication do not overlap, so steps of models larger than 25 MB can be shorter. Every worker has
+the batch size of one machine, so speeds compare samples per second. Encoding speed is measured on
+one core of this machine.
 """
 
 import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import MAX_WORKERS, described
+from talka.cli.commands.explain import HOSTS_HELP, MAX_WORKERS, describe_network
 from talka.cli.numbers import Number, count, rate, seconds
 from talka.cli.options import SHOWN, add_format, add_former_name
 from talka.cli.tables import print_json, print_table, print_text
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from talka.network import Network
     from talka.train.predictions import StepPrediction
 
-HELP = "what a training step costs with each compressor, against one machine"
+HELP = "predict the cost of a training step with each compressor"
 MAX_PARAMETERS = 10**12
 SHORTEST_S, LONGEST_S = 1e-6, 1e6
 
@@ -32,21 +32,23 @@ SHORTEST_S, LONGEST_S = 1e-6, 1e6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--parameters", metavar="N", action=Number, parse=count(at_most=MAX_PARAMETERS),
-        help="number of values that are trained, such as 2.9M")  # fmt: skip
-    add("--model", metavar="FILE.py:FUNCTION", help="or a function that returns the nn.Module")
+        help="number of trainable parameters, such as 2.9M")  # fmt: skip
+    add("--model", metavar="FILE.py:FUNCTION",
+        help="instead of --parameters: a function that returns the nn.Module")  # fmt: skip
     add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS), default="4",
-        help=f"number {SHOWN}")  # fmt: skip
+        help=f"number of workers {SHOWN}")  # fmt: skip
     add("--rate", action=Number, parse=rate(), default="100mbit",
-        help=f"of every host's link; `talka probe` measures it {SHOWN}")  # fmt: skip
+        help=f"rate of every link; `talka probe` measures it {SHOWN}")  # fmt: skip
     add("--latency", metavar="TIME", action=Number, parse=seconds(at_most=LONGEST_S),
-        default="0.1ms", help=f"of every link {SHOWN}")  # fmt: skip
+        default="0.1ms", help=f"latency of every link {SHOWN}")  # fmt: skip
     add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
-        help="spread P workers over H hosts, one link each (default: P)")  # fmt: skip
+        help=HOSTS_HELP)  # fmt: skip
     add("--step-seconds", metavar="TIME", action=Number,
         parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
-        help="that one machine computes for a step, such as 60ms")  # fmt: skip
+        help="time one machine computes per step, such as 60ms")  # fmt: skip
     option = add("--compressor", nargs="+", action="extend", metavar="NAME",
-                 help="what to compare, such as onebit+ef (default: one of each kind)")  # fmt: skip
+                 help="compressors to compare, such as onebit+ef (default: one of each "
+                 "kind)")  # fmt: skip
     add_former_name(parser, "--spec", option)
     add_format(parser)
 
@@ -66,11 +68,11 @@ def run(args: argparse.Namespace) -> int:
             phase.advance()
         layout = _layout(args)
         rows = _predicted(layout, network, args, stream) if network.num_workers > 1 else []
-    said = verdict(rows, layout, network)
+    conclusion = verdict(rows, layout, network)
     if args.format == "json":
-        print_json(_as_json(rows, layout, network, said))
+        print_json(_as_json(rows, layout, network, conclusion))
     else:
-        _print(rows, layout, network, [said, *_notes(args, rows)])
+        _print(rows, layout, network, [conclusion, *_notes(args, rows)])
     return 0
 
 
@@ -79,17 +81,17 @@ def _network(args: argparse.Namespace) -> "Network":
 
     num_hosts = args.workers if args.hosts is None else args.hosts
     if num_hosts > args.workers:
-        raise InvalidValueError("--hosts", num_hosts, f"at most the {args.workers} workers")
+        raise InvalidValueError(
+            "--hosts", num_hosts, f"at most {args.workers}, the number of workers"
+        )
     return Network.equal(Link(args.latency, args.rate), args.workers, num_hosts=num_hosts)
 
 
 def _check_model(args: argparse.Namespace) -> None:
     if args.model is not None and args.parameters is not None:
-        raise OptionError(
-            "--model", "cannot be combined with --parameters", "Leave one of them out."
-        )
+        raise OptionError("--model", "cannot be combined with --parameters", "Remove one of them.")
     if args.model is None and args.parameters is None:
-        advice = "Give a number such as --parameters 2.9M, or --model FILE.py:FUNCTION."
+        advice = "Add a number such as --parameters 2.9M, or --model FILE.py:FUNCTION."
         raise OptionError("--parameters", "is missing", advice)
 
 
@@ -108,7 +110,7 @@ def _layout(args: argparse.Namespace) -> "Layout":
 def _predicted(
     layout: "Layout", network: "Network", args: argparse.Namespace, stream: "Stream"
 ) -> "list[StepPrediction]":
-    """Predict a step with each compressor; encoding is compiled and measured on this machine."""
+    """Predict a step with each compressor; encoders are compiled and measured on this machine."""
     from talka.train.codec_rates import CodecRates, measure_codec
     from talka.train.predictions import DEFAULT_SPECS, predict_steps
 
@@ -131,20 +133,22 @@ def _notes(args: argparse.Namespace, rows: "Sequence[StepPrediction]") -> list[s
     notes = []
     if args.step_seconds is None:
         notes.append(
-            "Only the exchange is compared: --step-seconds TIME, what one machine computes for a "
-            "step, gives the speed against one machine."
+            "Only the exchange is compared. Add --step-seconds TIME, the computing time of one "
+            "machine per step, to compare with one machine."
         )
     elif args.hosts is not None:
-        notes.append("One machine is one worker alone.")
+        notes.append('"One machine" means a single worker.')
     if args.model is None and any(row.exchange == "low-rank" for row in rows):
-        notes.append("Parameters were taken as one square matrix; --model has the real shapes.")
+        notes.append("The parameters are assumed to form one square matrix; --model uses the "
+                     "real shapes.")  # fmt: skip
     if any(row.spec != "none" for row in rows):
-        notes.append("A step of what is lossy may teach less: compare losses after a run, too.")
+        notes.append("A step with lossy compression may reduce the loss less: compare losses after "
+                     "a run.")  # fmt: skip
     return notes
 
 
 def _as_json(
-    rows: "Sequence[StepPrediction]", layout: "Layout", network: "Network", said: str
+    rows: "Sequence[StepPrediction]", layout: "Layout", network: "Network", conclusion: str
 ) -> dict[str, Any]:
     best = _best(rows)
     return {
@@ -161,7 +165,7 @@ def _as_json(
             }
             for row in rows
         ],
-        "verdict": said,
+        "verdict": conclusion,
     }
 
 
@@ -186,16 +190,15 @@ def _print(
     values = format_count(_num_values(layout))
     computing = ""
     if rows and rows[0].compute_s is not None:
-        computing = f", computing {format_seconds(rows[0].compute_s)} a step"
-    print_text(
-        f"{values} parameters, P = {network.num_workers} workers, {described(network)}{computing}"
-    )
+        computing = f", {format_seconds(rows[0].compute_s)} of computing per step"
+    workers = f"P = {network.num_workers} workers"
+    print_text(f"{values} parameters, {workers}, {describe_network(network)}{computing}")
     if rows:
         best = _best(rows)
         print()
         numbers = ("sent", "codec", "network", "step", "vs one machine", "vs DDP")
         print_table(
-            [_cells(row, is_best=row is best) for row in rows], right=numbers, prose=("why",)
+            [_cells(row, is_best=row is best) for row in rows], right=numbers, prose=("reason",)
         )
         print("* the shortest step")
     print()
@@ -215,7 +218,7 @@ def _cells(row: "StepPrediction", *, is_best: bool) -> dict[str, str]:
         "step": format_seconds(row.step_s),
         "vs one machine": format_ratio(row.speed_vs_one),
         "vs DDP": format_ratio(row.speed_vs_ddp),
-        "why": row.reason,
+        "reason": row.reason,
     }
     if row.compute_s is None:
         del cells["step"], cells["vs one machine"]

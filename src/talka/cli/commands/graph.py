@@ -1,10 +1,14 @@
-"""Answers about every vertex of a graph: bfs, sssp, pagerank, components, strong-components,
-communities, clustering, triangles, cores; degrees for the whole graph.
+"""Run a graph algorithm on a file of edges.
+
+ALGORITHM is bfs, sssp, pagerank, components, strong-components, communities, clustering, triangles
+or cores, which compute a value for every vertex, or degrees, which summarizes the whole graph.
 
 EDGES is a file of edges: text (source target [weight]), .csv, .tsv, .parquet, .arrow, MatrixMarket
-(.mtx), METIS (.metis, .graph), LDBC's .e beside .v, neighbour lists (.adj), also .gz and .zst; - is
-standard input. Without --out the answer is shown in short, or all of it with --format json or csv.
-FILE appears whole at the end; until then FILE.unfinished holds checkpoints for --resume.
+(.mtx), METIS (.metis, .graph), LDBC (.e, next to .v) or neighbour lists (.adj), optionally
+compressed (.gz, .zst); - is standard input.
+
+Without --out the most important rows are printed, or all rows with --format json or csv. FILE
+appears when it is complete; until then FILE.unfinished holds checkpoints for --resume.
 """
 
 import argparse
@@ -39,16 +43,16 @@ OPTIONS = ("source", "damping", "supersteps", "tolerance", "partitions", "partit
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("algorithm", metavar="ALGORITHM", help="one of those above")
+    add("algorithm", metavar="ALGORITHM", help="name of the algorithm, see above")
     add("edges", metavar="EDGES", help="file of edges, or - for standard input")
     add_input_format(parser, INPUT_FORMATS)
-    add("--undirected", action="store_true", help="edges have no direction")
-    add("--drop-duplicates", action="store_true", help="keep one of several equal edges")
+    add("--undirected", action="store_true", help="treat edges as undirected")
+    add("--drop-duplicates", action="store_true", help="keep only one of several equal edges")
     add("--drop-loops", action="store_true", help="drop edges from a vertex to itself")
     _add_algorithm_arguments(parser)
     _add_placement_arguments(parser)
-    add_out(parser, "FILE", note=": one row per vertex, with the ids of EDGES")
-    add_format(parser, FORMATS, default=None, note="(default: what FILE ends in, or table)")
+    add_out(parser, "FILE", note="; one row per vertex, with the ids of EDGES")
+    add_format(parser, FORMATS, default=None, note="(default: by the suffix of FILE, or table)")
     add_explain(parser)
     add_resume_and_force(parser)
     add_runs(parser)
@@ -57,29 +61,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--source", metavar="ID", action="append", default=[],
-        help="where bfs and sssp start, and pagerank starts again; may be given several times")  # fmt: skip
+        help="start vertex of bfs and sssp, restart vertex of pagerank; may be repeated")  # fmt: skip
     add("--damping", action=Number, parse=number(at_least=0, at_most=1), metavar="X",
-        help="of pagerank (default: 0.85)")  # fmt: skip
+        help="damping factor of pagerank (default: 0.85)")  # fmt: skip
     add("--supersteps", action=Number, parse=count(), metavar="N",
-        help="of pagerank (default: 20, at most 100 with --tolerance) and communities (default: 10)")  # fmt: skip
+        help="number of supersteps of pagerank (default: 20, or at most 100 with --tolerance) and "
+        "communities (default: 10)")  # fmt: skip
     add("--tolerance", action=Number, parse=number(above=0), metavar="X",
-        help="pagerank ends when all changes of a superstep add up to less")  # fmt: skip
+        help="stop pagerank when the changes of a superstep sum to less than this")  # fmt: skip
 
 
 def _add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_partitions(parser, note="at most 1,000 and as many as the graph has vertices")
+    add_partitions(parser, note="at most 1,000 and at most the number of vertices")
     add("--partitioning", default="ranges", metavar="HOW",
-        help=f"ranges, hash, or vertex_cut (bfs, sssp, pagerank) {SHOWN}")  # fmt: skip
+        help="how to partition the graph: ranges, hash or vertex_cut (bfs, sssp, pagerank) "
+        f"{SHOWN}")  # fmt: skip
     add_engine(parser)
     add("--checkpoint-every", action=Number, parse=count(), metavar="N",
-        help="supersteps between checkpoints (default: from what one costs)")  # fmt: skip
+        help="supersteps between checkpoints (default: chosen by the cost of a "
+        "checkpoint)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.cli.graph_answers import print_answer, print_answer_as_csv, print_answer_as_json
-    from talka.cli.graph_progress import SuperstepLines
-    from talka.cli.resuming import hint_to_resume
+    from talka.cli.graph_output import (
+        SuperstepLines,
+        print_answer,
+        print_answer_as_csv,
+        print_answer_as_json,
+    )
+    from talka.cli.options import hint_to_resume
     from talka.errors import InvalidValueError
     from talka.inputs import name_of
     from talka.jobs.base import execute, with_start
@@ -112,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def config_of(args: argparse.Namespace) -> "GraphConfig":
-    """The options of the command line, checked."""
+    """Return the checked configuration for the options of the command line."""
     from talka.jobs.graph import Arguments, GraphConfig, Input, Placement
 
     with typed_names():
@@ -142,7 +153,7 @@ def config_of(args: argparse.Namespace) -> "GraphConfig":
 
 @contextlib.contextmanager
 def typed_names() -> Iterator[None]:
-    """Name a wrong value as it was typed."""
+    """Report wrong values by the option names of the command line."""
     from talka.errors import InvalidValueError, OptionError
 
     try:
@@ -155,9 +166,9 @@ def typed_names() -> Iterator[None]:
 
 
 def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
-    """Show the plan, made from the graph or from a sample of it; run nothing."""
+    """Print the plan, made from the graph or from a sample of it; run nothing."""
     from talka.cli.costs import predicted_as_json, print_predicted
-    from talka.cli.graph_answers import LATER_SUPERSTEPS
+    from talka.cli.graph_output import LATER_SUPERSTEPS
     from talka.cli.tables import print_json, print_text
     from talka.events import Stream, progress_in_terminal
     from talka.inputs import name_of
@@ -176,11 +187,12 @@ def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
         return 0
     vertices, edges = format_count(plan.num_vertices), format_count(plan.num_edges)
     memory, peak = format_bytes(plan.graph_bytes), format_bytes(plan.peak_bytes)
-    about, source = ("about ", ", from a sample") if plan.is_estimate else ("", "")
+    about, source = ("about ", ", estimated from a sample") if plan.is_estimate else ("", "")
     print_text(f"graph      {about}{vertices} vertices, {edges} edges{source}")
-    print_text(f"partitions {plan.num_partitions}, the largest {plan.balance:.2f} times the mean; "
-          f"{plan.cut_edges:.0%} of the edges cut, {format_count(plan.num_mirrors)} mirrors")  # fmt: skip
-    print_text(f"memory     {memory}, {peak} at the peak of building")
+    print_text(f"partitions {plan.num_partitions}, the largest has {plan.balance:.2f} times the mean "
+               f"number of edges; {plan.cut_edges:.0%} of the edges cut, "
+               f"{format_count(plan.num_mirrors)} mirrors")  # fmt: skip
+    print_text(f"memory     {memory}, {peak} at the peak while building")
     print()
-    print_predicted([one for one in predicted if not LATER_SUPERSTEPS.fullmatch(one.cost_id)])
+    print_predicted([row for row in predicted if not LATER_SUPERSTEPS.fullmatch(row.cost_id)])
     return 0

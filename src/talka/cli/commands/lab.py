@@ -1,18 +1,18 @@
-"""Run a command on several hosts that are all this machine: every host is a network namespace
-behind a link of its own, limited in both directions.
+"""Run a command on several emulated hosts on this machine: each host is a network namespace whose
+link is limited in both directions.
 
     talka lab --hosts 4 --rate 100mbit -- python train.py
 
 The command is started once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK
-(the host), MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME set, so that a torch.distributed script
-runs unchanged. OMP_NUM_THREADS is 1 unless you set it, and PATH begins with the folder of talka's own
-Python. In the command {rank}, {host}, {hosts}, {address} (of the rank's host) and {master} (the
-address of host 0) are filled in. Hosts see each other, by address or as host-0, host-1, ..., and
-nothing else. What rank 0 prints is shown; all that a rank prints goes into its log.
+(the host), MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME set, so torch.distributed scripts run
+unchanged. OMP_NUM_THREADS defaults to 1, and PATH starts with the folder of the Python that runs
+talka. In the command, {rank}, {host}, {hosts}, {address} (of the rank's host) and {master} (the
+address of host 0) are replaced. Hosts can reach each other, by address or as host-0, host-1, ...,
+and nothing else. The output of rank 0 is shown; the output of every rank is written to its log.
 
-If a rank fails, the others have 10 s to end by themselves, unless some are killed by --kill: then
-they may go on. Needs `ip` and `tc`, and root or a kernel that allows user namespaces (there ranks see
-user id 0). Nothing is left behind, whatever ends it.
+If a rank fails, the others are killed after 10 s; with --kill they may continue instead.
+The lab needs `ip` and `tc`, and root or a kernel that allows user namespaces (ranks then see user
+id 0). Nothing is left behind, however the lab ends.
 """
 
 import argparse
@@ -53,43 +53,45 @@ def add_arguments(parser: CommandParser) -> None:
     add("--hosts", metavar="N", action=Number, parse=count(), default="4",
         help=f"number of hosts {SHOWN}")  # fmt: skip
     add("--rate", action=Number, parse=rate(), default="100mbit",
-        help=f"of every link, each direction {SHOWN}")  # fmt: skip
+        help=f"rate of every link in each direction {SHOWN}")  # fmt: skip
     add(
         "--rate-of",
         metavar="HOST=RATE",
         action="append",
         default=[],
-        help="of one host's link; again for more",
+        help="rate of one host's link; may be repeated",
     )
     add("--ranks-per-host", metavar="N", action=Number, parse=count(), default="1",
-        help=f"number {SHOWN}")  # fmt: skip
+        help=f"number of ranks on each host {SHOWN}")  # fmt: skip
     add(
         "--kill",
         metavar="RANK@TIME",
         action="append",
         default=[],
-        help="kill all processes of a rank: 2@10s after 10 s; counts as no failure; again for more",
+        help="kill all processes of a rank, such as 2@10s for rank 2 after 10 s; this does not "
+        "count as a failure; may be repeated",
     )
     add(
         "--pause",
         metavar="RANK@TIME+TIME",
         action="append",
         default=[],
-        help="stop a rank for a while: 1@5s+3s after 5 s for 3 s; again for more",
+        help="pause a rank, such as 1@5s+3s for rank 1 after 5 s for 3 s; may be repeated",
     )
-    add("--logs", metavar="DIR", type=Path, help="keep rank-R.log there (default: if a rank fails)")
+    add("--logs", metavar="DIR", type=Path,
+        help="keep the log files rank-R.log in this folder (default: only if a rank fails)")  # fmt: skip
     add_format(parser)
     add(
         "cmd",
         metavar="CMD",
         nargs="*",
         default=[],
-        help="after `--`: the command and its arguments",
+        help="the command and its arguments, after `--`",
     )
 
 
 def _check_separator(parser: CommandParser, words: Sequence[str]) -> None:
-    """Refuse a command without `--` before it: its options would be taken for those of the lab."""
+    """Reject a command without `--` before it: its options would be parsed as options of the lab."""
     start = _start_of_command(parser, words)
     if start is not None:
         typed = shlex.join(["talka", "lab", *words[:start], "--", *words[start:]])
@@ -97,15 +99,18 @@ def _check_separator(parser: CommandParser, words: Sequence[str]) -> None:
 
 
 def _start_of_command(parser: CommandParser, words: Sequence[str]) -> int | None:
-    """Where the first word stands that belongs to no option; None if `--` or no such word is there."""
-    at = 0
-    while at < len(words) and words[at] != "--":
-        if not words[at].startswith("-"):
-            return at
-        has_value = parser.takes_value(words[at])
-        if has_value is None and "=" not in words[at]:
-            return None  # an unknown option: the parser reports that
-        at += 2 if has_value and words[at + 1 : at + 2] != ["--"] else 1
+    """Return the index of the first word that is not part of an option.
+
+    None if there is no such word, or if `--` comes first.
+    """
+    index = 0
+    while index < len(words) and words[index] != "--":
+        if not words[index].startswith("-"):
+            return index
+        has_value = parser.takes_value(words[index])
+        if has_value is None and "=" not in words[index]:
+            return None  # an unknown option: the parser reports it
+        index += 2 if has_value and words[index + 1 : index + 2] != ["--"] else 1
     return None
 
 
@@ -113,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     from talka.lab import LabRunOptions, run_lab
 
     if not args.cmd:
-        advice = "Type it after `--`, such as: talka lab --hosts 4 --rate 100mbit -- talka probe"
+        advice = "Add it after `--`, for example: talka lab --hosts 4 --rate 100mbit -- talka probe"
         raise OptionError("the command", "is missing", advice)
 
     options = LabRunOptions(troubles=_troubles(args), logs=args.logs, show=_show_on(args.format))
@@ -121,8 +126,8 @@ def run(args: argparse.Namespace) -> int:
         result = run_lab(_config(args), args.cmd, options, check=False)
     except InvalidValueError as error:
         name = _OPTION_OF.get(error.name, error.name)
-        given = format_rate(args.rate) if name == "--rate" else error.given
-        raise InvalidValueError(name, given, error.allowed) from None
+        value = format_rate(args.rate) if name == "--rate" else error.given
+        raise InvalidValueError(name, value, error.allowed) from None
     if args.format == "json":
         print_json(result.as_json())
     else:
@@ -132,11 +137,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_on(output_format: str) -> Callable[[bytes], None]:
-    """Rank 0's output goes where ours does, unless a program reads that."""
+    """Return a function that shows the output of rank 0; on standard error if stdout is JSON."""
     stream = sys.stderr if output_format == "json" else sys.stdout
 
-    def show(said: bytes) -> None:
-        stream.buffer.write(said)
+    def show(output: bytes) -> None:
+        stream.buffer.write(output)
         stream.flush()
 
     return show
@@ -147,7 +152,7 @@ def _config(args: argparse.Namespace) -> "LabConfig":
 
     rate_of = {}
     for text in args.rate_of:
-        match = _RATE_OF.fullmatch(text) or _refuse("--rate-of", text, "HOST=RATE, as in 2=20mbit")
+        match = _RATE_OF.fullmatch(text) or _reject("--rate-of", text, "HOST=RATE, as in 2=20mbit")
         rate_of[int(match[1])] = parse_rate(match[2], name="--rate-of")
     return LabConfig(
         num_hosts=args.hosts,
@@ -164,19 +169,19 @@ def _troubles(args: argparse.Namespace) -> list["Trouble"]:
 def _kill(text: str) -> "Kill":
     from talka.lab import Kill
 
-    match = _KILL.fullmatch(text) or _refuse("--kill", text, "RANK@TIME, as in 2@10s")
+    match = _KILL.fullmatch(text) or _reject("--kill", text, "RANK@TIME, as in 2@10s")
     return Kill(int(match[1]), parse_seconds(match[2], name="--kill"))
 
 
 def _pause(text: str) -> "Pause":
     from talka.lab import Pause
 
-    match = _PAUSE.fullmatch(text) or _refuse("--pause", text, "RANK@TIME+TIME, as in 1@5s+3s")
+    match = _PAUSE.fullmatch(text) or _reject("--pause", text, "RANK@TIME+TIME, as in 1@5s+3s")
     at_s, for_s = (parse_seconds(match[index], name="--pause") for index in (2, 3))
     return Pause(int(match[1]), at_s, for_s)
 
 
-def _refuse(name: str, text: str, allowed: str) -> NoReturn:
+def _reject(name: str, text: str, allowed: str) -> NoReturn:
     raise InvalidValueError(name, text, allowed)
 
 

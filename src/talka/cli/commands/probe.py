@@ -1,12 +1,12 @@
-"""Measure latency and rate between all ranks, in a few seconds: what the links really do.
+"""Measure latency and rate between all ranks, in a few seconds.
 
-Every rank runs it, and rank 0 prints:
+Every rank runs this command, and rank 0 prints the result:
 
     talka lab --hosts 3 --rate 100mbit -- talka probe
     torchrun --nnodes 3 --nproc-per-node 1 ... -m talka probe
 
-Rates are of payload: of 100 Mbit/s, TCP and Ethernet headers leave 95.6. With --workers it measures
-processes of this machine, over loopback.
+Rates count payload only: TCP and Ethernet headers leave 95.6 of 100 Mbit/s. With --workers the
+command measures processes on this machine, over loopback.
 """
 
 import argparse
@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--seconds", metavar="TIME", action=Number, default="2s",
         parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
-        help=f"to spend, roughly {SHOWN}")  # fmt: skip
+        help=f"approximate duration of the measurement {SHOWN}")  # fmt: skip
     add("--workers", metavar="N", action=Number, parse=count(at_least=2, at_most=MAX_WORKERS),
-        help="start N processes here, 2 or more, instead of joining ranks")  # fmt: skip
+        help="start N processes (at least 2) on this machine instead of joining ranks")  # fmt: skip
     add_format(parser)
 
 
@@ -60,14 +60,14 @@ def _size(workers: int | None) -> int:
         return int(os.environ["WORLD_SIZE"])
     raise OptionError(
         "--workers",
-        "is missing, and this is not a rank of the lab or of torchrun",
-        "Give --workers N to measure processes of this machine, or run "
+        "is missing, and this process is not a rank of `talka lab` or torchrun",
+        "Use --workers N to measure processes on this machine, or run "
         "`talka lab --hosts 3 --rate 100mbit -- talka probe` or `torchrun ... -m talka probe`.",
     )
 
 
 def _leave_group() -> None:
-    """A process that ends as a member of a group may be aborted on its way out."""
+    """Destroy the process group: a process that exits as a member may be aborted."""
     import torch.distributed as dist
 
     if dist.is_initialized():
@@ -87,8 +87,8 @@ def _print(result: "ProbeResult", output_format: str) -> None:
         rows = [asdict(link) for link in links]
         print_json({**asdict(result), "links": [{"host": h, **row} for h, row in enumerate(rows)]})
         return
-    _print_matrix("rate from rank to rank", result.rate_bits_per_s, format_rate)
-    _print_matrix("\nlatency, one way", result.latency_s, format_seconds)
+    _print_matrix("Rate from rank (row) to rank (column)", result.rate_bits_per_s, format_rate)
+    _print_matrix("\nOne-way latency", result.latency_s, format_seconds)
     rows = [
         {
             "host": host,
@@ -98,12 +98,12 @@ def _print(result: "ProbeResult", output_format: str) -> None:
         }
         for host, link in enumerate(links)
     ]
-    print_table(rows, title="\nlinks", right=("rate", "latency"))
+    print_table(rows, title="\nLinks", right=("rate", "latency"))
 
 
-def _print_matrix(title: str, matrix: "Matrix", shown: Callable[[float], str]) -> None:
+def _print_matrix(title: str, matrix: "Matrix", as_text: Callable[[float], str]) -> None:
     rows = []
     for rank, values in enumerate(matrix):
-        cells = {str(other): shown(value) if value else "" for other, value in enumerate(values)}
+        cells = {str(other): as_text(value) if value else "" for other, value in enumerate(values)}
         rows.append({"rank": rank, **cells})
     print_table(rows, title=title, right=tuple(rows[0]))

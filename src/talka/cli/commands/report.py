@@ -1,7 +1,7 @@
-"""Write one HTML page about a run, and print what was predicted beside what was measured.
+"""Write an HTML report of a run and print predicted beside measured costs.
 
-RUN is a run directory such as runs/2026-11-15T17-40-00-demo, also of a run that still goes on or
-was killed. The page works without a network.
+RUN is a run directory such as runs/2026-11-15T17-40-00-demo. The run may still be going or may have
+been killed. The page works offline.
 """
 
 import argparse
@@ -36,16 +36,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_comparisons(comparisons)
         print(f"{record.status}  {path}")
-    return _warned(record)
+    return _warn_about(record)
 
 
-def _warned(record: "RunRecord") -> int:
-    """Say on standard error what the page cannot be trusted for; 1 if events are damaged."""
+def _warn_about(record: "RunRecord") -> int:
+    """Warn on standard error about missing events; return 1 if event files are damaged."""
     if record.status == "killed":
-        print("talka report: the run did not finish, and no process writes to it any more",
+        print("talka report: the run did not finish, and its process no longer exists",
               file=sys.stderr)  # fmt: skip
     if not record.num_unreadable_lines:
         return 0
     print(f"talka report: {record.num_unreadable_lines} lines of the event files could not be read, "
-          f"{record.num_damaged_lines} of them because they are damaged", file=sys.stderr)  # fmt: skip
+          f"{record.num_damaged_lines} of them are damaged", file=sys.stderr)  # fmt: skip
     return 1 if record.num_damaged_lines else 0

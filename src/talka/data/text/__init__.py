@@ -1,7 +1,7 @@
-"""Text in, word ids and co-occurrence counts out.
+"""From text to word ids and co-occurrence counts.
 
 `scan_corpus` reads text once into a `Corpus` (vocabulary and ids), `count_pairs` turns that into
-`PairBlocks`; `save_counted` and `load_counted` keep both between runs.
+`PairBlocks`; `save_counted` and `load_counted` store both between runs.
 """
 
 from talka.data.text.cooccurrence import PairOptions, count_pairs

@@ -1,10 +1,10 @@
-"""How often, and how near, words stand together: co-occurrence counts as pairs in blocks.
+"""Co-occurrence counts of words, as pairs in blocks.
 
-corpus -> segments -> inverted -> rows -> pieces of a stripe of blocks -> blocks, shuffled
+corpus -> segments -> inverted text -> rows -> pieces of a stripe of blocks -> shuffled blocks
 
-Every two words at most `window` places apart add 1/distance to both of their pairs, as in GloVe
-(Pennington et al., 2014) with symmetric windows. The result depends on the text, the options and
-the seed alone, to the last bit: not on threads and not on memory.
+Two words at most `window` positions apart add 1/distance to both of their pairs, as in GloVe
+(Pennington et al., 2014) with symmetric windows. The result is bit-identical for the same text,
+options and seed; it does not depend on the number of threads or the memory budget.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from talka.data.text.corpus import Corpus
 from talka.data.text.pair_blocks import MAX_BLOCK_EDGE, PairBlocks
 from talka.data.text.resources import Advance, Resources, ignore_progress
-from talka.data.text.rows import RowSource, RunRows, Span, WindowRows
-from talka.data.text.segments import Segment, cut_segments, invert, known_ids, segment_tokens
+from talka.data.text.rows import RowSource, RowSpan, RunRows, WindowRows
+from talka.data.text.segments import TextSegment, cut_segments, invert, known_ids, segment_tokens
 from talka.data.text.stripes import BlockPlan, write_blocks
 from talka.data.text.weights import Weights, whole_weights
 from talka.errors import InvalidValueError, NothingToLearnError
@@ -28,14 +28,16 @@ _SEGMENT_SHARE = 0.3  # of the memory budget; `stripes.py` takes the rest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairOptions:
+    """Options for counting pairs."""
+
     window: int = 10
-    """Words on either side that count as near."""
+    """Number of context words on either side of a word."""
 
     across_lines: bool = False
-    """Whether windows reach over line ends; they never reach over the end of a file."""
+    """Whether windows extend across line ends; they never extend across the end of a file."""
 
     block_edge: int = 2048
-    """Words on each side of a block; at 2048 a float32 table of 100 columns takes 0.8 MB."""
+    """Words per side of a block; with 2048 a float32 table of 100 columns takes 0.8 MB."""
 
     seed: int = 0
 
@@ -56,12 +58,12 @@ def count_pairs(
     resources: Resources | None = None,
     advance: Advance = ignore_progress,
 ) -> PairBlocks:
-    """Co-occurrence counts of all words of the vocabulary.
+    """Count the co-occurrences of all words of the vocabulary.
 
     Parameters
     ----------
     advance
-        Gets the words whose windows were added; their sum is `corpus.num_known_tokens`.
+        Called with the number of tokens processed; they sum to `corpus.num_known_tokens`.
     """
     options, resources = options or PairOptions(), resources or Resources()
     weights = whole_weights(options.window, int(corpus.vocabulary.counts[0]))
@@ -70,33 +72,33 @@ def count_pairs(
         counting = _Counting(corpus, options, resources, weights, pool)
         if counting.is_one_segment:
             source: RowSource = counting.rows_of(next(counting.segments()))
-            passed = _Passed(corpus.vocabulary.counts, advance, share=1.0)
+            report = _RowProgress(corpus.vocabulary.counts, advance, share=1.0)
         else:
             source = counting.rows_of_runs(advance)
-            passed = _Passed(corpus.vocabulary.counts, advance, share=0.5)
-        blocks = write_blocks(source, plan, resources, pool, passed)
+            report = _RowProgress(corpus.vocabulary.counts, advance, share=0.5)
+        blocks = write_blocks(source, plan, resources, pool, report)
     if not blocks.num_pairs:
-        problem = f"no two words of the vocabulary stand within {options.window} places"
+        problem = f"no two words of the vocabulary are within {options.window} positions"
         advice = (
-            "Give more text, a lower minimum count or, if lines are short, windows across lines."
+            "Use more text, a lower minimum count or, if lines are short, windows across lines."
         )
         raise NothingToLearnError(problem, advice)
     return blocks
 
 
-class _Passed:
-    """Tells `advance` the words behind a span of rows."""
+class _RowProgress:
+    """Progress by rows: calls `advance` with the number of tokens behind a span of rows."""
 
     def __init__(self, counts: NDArray[np.int64], advance: Advance, *, share: float) -> None:
         self._counts, self._advance, self._share = counts, advance, share
 
-    def __call__(self, span: Span) -> None:
-        words = int(self._counts[span.first_row : span.stop_row].sum())
-        self._advance(self._share * words)
+    def __call__(self, span: RowSpan) -> None:
+        num_tokens = int(self._counts[span.first_row : span.stop_row].sum())
+        self._advance(self._share * num_tokens)
 
 
 class _Counting:
-    """The way from a corpus to rows."""
+    """The steps from a corpus to rows of the co-occurrence matrix."""
 
     def __init__(
         self,
@@ -115,14 +117,14 @@ class _Counting:
     def is_one_segment(self) -> bool:
         return self._corpus.num_ids <= self._max_tokens
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[TextSegment]:
         num_words = len(self._corpus.vocabulary)
         across_lines = self._options.across_lines
         stream = known_ids(self._corpus.id_chunks(), num_words, across_lines=across_lines)
         max_tokens = min(self._max_tokens, self._corpus.num_ids)
         return cut_segments(stream, num_words, window=self._options.window, max_tokens=max_tokens)
 
-    def rows_of(self, segment: Segment) -> WindowRows:
+    def rows_of(self, segment: TextSegment) -> WindowRows:
         inverted = invert(segment, len(self._corpus.vocabulary), self._pool)
         return WindowRows(inverted, self._weights)
 
@@ -131,7 +133,7 @@ class _Counting:
         runs = RunRows(len(self._corpus.vocabulary), folder, memory_bytes=memory_bytes)
         for segment in self.segments():
             rows = self.rows_of(segment)
-            passed = _Passed(rows.counts, advance, share=0.5)
+            report = _RowProgress(rows.counts, advance, share=0.5)
             for span in runs.add_run(rows, self._pool):
-                passed(span)
+                report(span)
         return runs

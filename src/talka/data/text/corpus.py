@@ -1,8 +1,8 @@
-"""One pass over the text: its vocabulary, and the text itself as a stream of word ids.
+"""A single pass over the text gives its vocabulary and the text as a stream of word ids.
 
-The text is read once, so that it may come from standard input. Each thread counts with a table of
-its own and writes down the numbers of that table; when the counts are known, numbers become ids.
-The result does not depend on who counted what.
+The text is read only once, so it may come from standard input. Each thread counts words in its own
+table and stores their numbers in that table; numbers become ids when all counts are known. The
+result does not depend on which thread counted which chunk.
 """
 
 import functools
@@ -25,18 +25,18 @@ from talka.errors import InvalidValueError
 from talka.threads import ThreadPool
 
 Tokenizer = str | TokenizeLine
-_MEMORY_SHARE = 4  # a quarter of the budget for the stream; the rest is for what is made of it
+_MEMORY_SHARE = 4  # a quarter of the budget for the stream, the rest for counting pairs
 
 
 class _Counted(NamedTuple):
-    """The numbers of a chunk's words in the table of one counter."""
+    """The words of one chunk, as numbers in the table of one counter."""
 
     counter: int
     numbers: Stored
 
 
 class Corpus:
-    """A text as ids: `vocabulary`, and the words in their order."""
+    """A text as word ids: its `vocabulary` and the words in their order."""
 
     def __init__(
         self,
@@ -49,21 +49,22 @@ class Corpus:
     ) -> None:
         self.vocabulary, self.num_tokens, self.num_replaced = vocabulary, num_tokens, num_replaced
         self._counted = counted
-        # Marks are negative: OUTSIDE, LINE_END and FILE_END at the end of a table find themselves.
+        # Marks are negative and index from the end: each of these three entries maps to itself.
         marks = np.array([FILE_END, FILE_END + 1, OUTSIDE], np.int32)
         self._ids_of_counters = [np.concatenate([ids, marks]) for ids in ids_of_counters]
 
     @property
     def num_ids(self) -> int:
-        """Length of the stream of ids, marks included."""
+        """Length of the stream of ids, including marks."""
         return sum(len(numbers) for _, numbers in self._counted)
 
     @property
     def num_known_tokens(self) -> int:
+        """Number of words of the text that are in the vocabulary."""
         return int(self.vocabulary.counts.sum())
 
     def id_chunks(self) -> Iterator[Ids]:
-        """The text in order: ids of words, OUTSIDE, LINE_END and FILE_END (all three negative)."""
+        """Yield the text in order: word ids, and the negative OUTSIDE, LINE_END and FILE_END."""
         for counter, numbers in self._counted:
             yield self._ids_of_counters[counter][numbers[:]]
 
@@ -76,16 +77,16 @@ def scan_corpus(
     resources: Resources | None = None,
     advance: Advance = ignore_progress,
 ) -> Corpus:
-    """Read text, find the words that occur at least `min_count` times, map the text to their ids.
+    """Read text, find the words that occur at least `min_count` times and convert the text to ids.
 
     Parameters
     ----------
     tokenizer
         `words` (letters and digits of any script, lower-cased), `letters` (a to z, lower-cased),
         `whitespace`, or a function from a line to the list of its words. A line of more than a
-        megabyte reaches the function in parts.
+        megabyte is passed to the function in parts.
     advance
-        Gets the bytes read, as they lie on disk; `TextReader.total_bytes` is their sum.
+        Called with the number of bytes read from disk; they sum to `TextReader.total_bytes`.
     """
     if min_count < 1:
         raise InvalidValueError("min_count", min_count, "a whole number of at least 1")
@@ -117,15 +118,15 @@ def _counters(
     if isinstance(tokenizer, str):
         meaning = meaning_of(tokenizer)
         return [WordTable(meaning) for _ in range(num_threads)]
-    return [FunctionTable(tokenizer)]  # Python code gains nothing from threads, and may not bear it
+    return [FunctionTable(tokenizer)]  # Python code is not faster with threads and may be unsafe
 
 
 def _count(
     counters: Sequence[WordTable] | Sequence[FunctionTable], free: "SimpleQueue[int]", chunk: Chunk
 ) -> tuple[int, Ids]:
-    mine = free.get()
+    index = free.get()
     try:
-        numbers = counters[mine].count(chunk.text)
+        numbers = counters[index].count(chunk.text)
     finally:
-        free.put(mine)
-    return mine, np.append(numbers, np.int32(FILE_END)) if chunk.ends_file else numbers
+        free.put(index)
+    return index, np.append(numbers, np.int32(FILE_END)) if chunk.ends_file else numbers

@@ -1,7 +1,7 @@
 """Pairs of words with their counts, in blocks of words x words.
 
-Both sides of a block stay in a processor's cache while its pairs are trained on; inside a block the
-pairs are in random order, because in the order of rows training gets worse.
+The vectors of both sides of a block stay in the cache while its pairs are trained on. Pairs within
+a block are shuffled, because training on them in row order gives worse results.
 """
 
 from typing import Any, Final
@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAIR: Final = np.dtype([("row", "<u2"), ("col", "<u2"), ("count", "<f4")])
-"""Row and column count from the first word of the block; the count is the sum of 1/distance."""
+"""A pair: row and column relative to the first word of the block, and the sum of 1/distance."""
 
 MAX_BLOCK_EDGE: Final = 1 << 16
 
 
 class PairBlocks:
-    """All pairs as one array, in memory or mapped from a file, and where each block lies in it.
+    """All pairs as one array, in memory or mapped from a file, with the position of each block.
 
     Block b holds pairs[start[b]:stop[b]]; its first word is row_block[b] * block_edge, its first
-    context word col_block[b] * block_edge. Blocks without pairs are not listed.
+    context word col_block[b] * block_edge. Empty blocks are not listed.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class PairBlocks:
         return len(self.start)
 
     def block(self, number: int) -> NDArray[Any]:
-        """The pairs of one block, not copied."""
+        """Return a view of the pairs of one block."""
         return self.pairs[self.start[number] : self.stop[number]]
 
     def words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ids of the word and of the context word of every pair, for tests and small texts."""
+        """Return the word id and context word id of every pair, for tests and small texts."""
         lengths = self.stop - self.start
         rows = np.repeat(self.row_block * self.block_edge, lengths) + self.pairs["row"]
         cols = np.repeat(self.col_block * self.block_edge, lengths) + self.pairs["col"]

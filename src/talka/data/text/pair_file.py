@@ -1,4 +1,4 @@
-"""The file under a set of pairs: unnamed, in memory up to a limit and then on disk."""
+"""Storage of pairs: an unnamed file, in memory up to a limit and then on disk."""
 
 import mmap
 import os
@@ -13,7 +13,7 @@ from talka.files import UnnamedFile
 
 
 class PairFile:
-    """Grows at the end; parts of it are mapped into memory and written there."""
+    """A file that grows at the end, and whose parts are memory-mapped for writing."""
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:
         self._folder, self._memory_bytes = folder, memory_bytes
@@ -22,20 +22,20 @@ class PairFile:
         self.num_bytes = 0
 
     def extend(self, num_bytes: int) -> None:
-        """Take room at the end. Nothing may be mapped: the file may move to disk."""
+        """Extend the file. No part may be mapped, because the file may be moved to disk."""
         if not num_bytes:
             return
         try:
             if self._in_memory and self.num_bytes + num_bytes > self._memory_bytes:
                 self._move_to_disk()
-            # Reserved, not merely promised: a mapped page without disk under it kills the process.
+            # Reserve the space: writing to a mapped page on a full disk would kill the process.
             os.posix_fallocate(self._file.descriptor, self.num_bytes, num_bytes)
         except OSError as error:
             raise storage_full(error, self._folder, self._memory_bytes) from error
         self.num_bytes += num_bytes
 
     def mapped(self, start: int, stop: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Bytes start to stop as a writable array, which may outlive the file object."""
+        """Map bytes start to stop as a writable array, which may outlive the file object."""
         if start == stop:
             return np.empty(0, dtype)
         before = start % mmap.ALLOCATIONGRANULARITY

@@ -1,10 +1,10 @@
-"""Co-occurrence, one word at a time.
+"""Kernels that count co-occurrences, one word at a time.
 
-The text is inverted: for each word the positions where it stands. The windows around them are added
-into one accumulator with an entry for each word of the vocabulary; what was touched is the word's
-row. No dense block, no sort.
+The text is inverted: each word has the list of its positions. The windows around these positions
+are summed into one accumulator with an entry per word of the vocabulary; the entries that were
+touched are the row of the word. This needs no dense block and no sort.
 
-Indices are unsigned: numba then spares the test for negative ones.
+Indices are unsigned, so that numba omits the check for negative ones.
 """
 
 from typing import Any, Final
@@ -23,7 +23,10 @@ _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @compiled
 def keep_known(ids: Any, across_lines: Any, mark: Any, known: Any) -> Any:
-    """Copy ids without words outside of the vocabulary, `mark` where windows end; how many."""
+    """Copy ids without words outside the vocabulary, with `mark` where windows end.
+
+    Returns the number of ids written. Adjacent marks are merged.
+    """
     num_known = 0
     for index in range(len(ids)):
         if ids[index] >= 0:
@@ -39,14 +42,14 @@ def keep_known(ids: Any, across_lines: Any, mark: Any, known: Any) -> Any:
 
 @compiled
 def count_known(ids: Any, first: Any, stop: Any, counts: Any) -> None:
-    """Count each id of ids[first:stop]; the mark has an entry of its own at the end."""
+    """Count each id of ids[first:stop]; the last entry of `counts` is that of the mark."""
     for position in range(first, stop):
         counts[ids[position]] += 1
 
 
 @compiled
 def place_positions(ids: Any, first: Any, stop: Any, next_place: Any, positions: Any) -> None:
-    """Write each position to the place of its word; places of one word rise with position."""
+    """Write each position to the next place of its word, in ascending order per word."""
     mark = len(next_place) - 1
     for position in range(first, stop):
         word = ids[position]
@@ -59,11 +62,20 @@ def place_positions(ids: Any, first: Any, stop: Any, next_place: Any, positions:
 def sum_windows(
     ids: Any, positions: Any, starts: Any, weights: Any, totals: Any, columns: Any, sums: Any
 ) -> Any:
-    """Rows of words whose positions are positions[starts[w]:starts[w + 1]].
+    """Compute the rows of words with positions positions[starts[w]:starts[w + 1]].
 
-    Columns come in the order in which they are first met; `totals` must be zero and is left so.
-    Returns where each row ends in `columns` and `sums`.
+    Columns are in the order of their first occurrence; `totals` must be zero and is zero again
+    afterwards. Returns the end of each row in `columns` and `sums`.
     """
+    # Idea: a row is summed in `totals`, a dense accumulator with an entry per word, while `columns`
+    # lists the entries that were touched. Adding is one random access instead of a hash look-up or a
+    # sort, and only touched entries are read and reset.
+    #
+    # The list is kept without branches: each column is written at `end`, and `end` advances only if
+    # its total was zero; otherwise the next column overwrites it. Hence `columns` needs one spare
+    # entry. Weights are positive, so a touched total is never zero.
+    #
+    # Both ends of `ids` are marks, so the loops need no check for the ends of the text.
     mark = len(totals)
     row_ends = np.empty(len(starts) - 1, np.int64)
     end = 0
@@ -88,6 +100,8 @@ def sum_windows(
                 columns[end] = column
                 end += totals[column] == 0
                 totals[column] += weights[distance]
+
+        # Move the sums of the row out, and reset the accumulator for the next row.
         for index in range(begin, end):
             sums[index] = totals[columns[index]]
             totals[columns[index]] = 0
@@ -99,10 +113,10 @@ def sum_windows(
 def sum_runs(
     run_columns: Any, run_sums: Any, starts: Any, totals: Any, columns: Any, sums: Any
 ) -> Any:
-    """Rows of words that several runs have parts of: run r holds [starts[r, w], starts[r, w + 1]).
+    """Sum rows over runs: the part of row w in run r is [starts[r, w], starts[r, w + 1]).
 
-    The order of columns is that of `sum_windows` over all of the text, because the first run that
-    has a column has it where it is first met.
+    Runs are added in the order of the text, so columns are in the same order as with `sum_windows`
+    over the whole text. The accumulator works as in `sum_windows`.
     """
     num_runs, num_rows = starts.shape[0], starts.shape[1] - 1
     row_ends = np.empty(num_rows, np.int64)
@@ -126,9 +140,13 @@ def sum_runs(
 def pack_rows(
     columns: Any, sums: Any, row_ends: Any, first_row: Any, one: Any, edge: Any, ends: Any
 ) -> Any:
-    """Rows as records of 64 bits (row and column inside their block, then the count as float32),
-    those of one column block together; `ends` says where each block ends.
+    """Pack rows into 64-bit records, grouped by column block.
+
+    A record is row and column relative to the block (16 bits each), then the count as float32, as in
+    `PAIR`. Counts are sums / one. `ends`, zero at first, gets the end of each column block.
     """
+    # Counting sort by column block. First pass: count the records of each block, then turn the
+    # counts into start and end positions.
     num_entries = row_ends[-1]
     for index in range(num_entries):
         ends[columns[index] // edge] += 1
@@ -136,6 +154,9 @@ def pack_rows(
     for block in range(1, len(ends)):
         ends[block] += ends[block - 1]
         next_place[block] = ends[block - 1]
+
+    # Second pass: write each record to the next place of its block. A record is one 64-bit store.
+    # `bits` is a view of `count`: it reinterprets the float32 as an integer.
     records = np.empty(num_entries, np.uint64)
     count = np.empty(1, np.float32)
     bits = count.view(np.uint32)
@@ -164,10 +185,10 @@ def _mixed(number: Any) -> Any:
 def shuffle_block(
     records: Any, first: Any, stop: Any, seed: Any, row_block: Any, col_block: Any
 ) -> None:
-    """Draw records first to stop from the ones before them (Fisher and Yates), or themselves.
+    """Swap each of records[first:stop] with a random one up to itself (Fisher and Yates).
 
-    Done for all records in rising order, this gives every order the same chance. It depends on the
-    seed and the block alone.
+    Applied to all records in ascending order, this makes every permutation equally likely. Random
+    numbers depend only on the seed, the block and the index.
     """
     key = _mixed(np.uint64(seed) * _STEP + np.uint64(row_block))
     key = _mixed(key * _STEP + np.uint64(col_block))

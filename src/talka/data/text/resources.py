@@ -1,4 +1,4 @@
-"""What a job over text may take of the machine, and whom it tells how far it is."""
+"""Resource limits of text processing, and progress callbacks."""
 
 import tempfile
 from collections.abc import Callable
@@ -11,28 +11,30 @@ from talka.machine import available_memory_bytes
 _USUAL_BYTES = 2_000_000_000
 
 Advance = Callable[[float], None]
-"""Called with the amount of work just done; the amounts of a phase sum up to its total."""
+"""A function called with the amount of work just done; the amounts of a phase sum to its total."""
 
 
 def ignore_progress(amount: float) -> None:
-    """For callers that do not want to know."""
+    """Ignore progress; the default `Advance`."""
 
 
 def default_memory_bytes() -> int:
-    """2 GB, or half of the memory that is available now if that is less."""
+    """Return 2 GB, or half of the available memory if that is less."""
     return max(1, min(_USUAL_BYTES, available_memory_bytes() // 2))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
+    """Threads, memory and disk that text processing may use."""
+
     num_threads: int = 2
 
     memory_bytes: int = field(default_factory=default_memory_bytes)
-    """Budget for the arrays that grow with the text; what is beyond it goes to `work_dir`.
-    The interpreter and its packages (about 200 MB) and the words themselves come on top."""
+    """Memory budget for arrays that grow with the text; arrays beyond it are moved to `work_dir`.
+    Not included: the interpreter and its packages (about 200 MB) and the words themselves."""
 
     work_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
-    """Where unnamed files are made; nothing in it outlives the process."""
+    """Folder for unnamed temporary files, which disappear with the process."""
 
     def __post_init__(self) -> None:
         for name in ("num_threads", "memory_bytes"):

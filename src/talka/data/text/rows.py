@@ -1,8 +1,8 @@
 """Rows of the co-occurrence matrix, a few at a time: from windows in memory or from runs on disk.
 
-A text that fits into memory is one segment, and its rows are final. Else each segment gives a run
-of partial rows, and the runs are added up. Sums are whole numbers and columns keep the order in
-which the text meets them, so both ways give the same rows to the last bit.
+A text that fits into memory is one segment, whose rows are final. Otherwise each segment gives a
+run of partial rows, and the runs are summed. Sums are integers and columns are in the order of
+their first occurrence in the text, so both ways give bit-identical rows.
 """
 
 import threading
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.data.text.pair_kernels import sum_runs, sum_windows
-from talka.data.text.segments import Inverted
+from talka.data.text.segments import InvertedText
 from talka.data.text.spool import OnDisk, SpoolFile
 from talka.data.text.weights import Weights
 from talka.threads import ThreadPool
@@ -22,13 +22,15 @@ from talka.threads import ThreadPool
 _PIECE_ENTRIES = 1 << 20  # 12 MB of sums for each thread; tens of milliseconds of work
 
 
-class Span(NamedTuple):
+class RowSpan(NamedTuple):
+    """A range of consecutive rows."""
+
     first_row: int
     stop_row: int
 
 
-class Rows(NamedTuple):
-    """Entries of row r of a span end at ends[r]; the arrays belong to the thread's scratch."""
+class PairRows(NamedTuple):
+    """Entries of a span of rows: row r ends at ends[r]. The arrays are scratch of the thread."""
 
     columns: NDArray[np.uint32]
     sums: NDArray[np.uint64]
@@ -36,39 +38,41 @@ class Rows(NamedTuple):
 
 
 class RowSource(Protocol):
-    costs: NDArray[np.int64]
-    """By row: an upper bound of its entries, or of the work it takes, whichever is more."""
+    """Rows of the co-occurrence matrix."""
 
-    def rows(self, span: Span) -> Rows:
-        """Called by any thread; valid until the same thread asks for the next ones."""
+    costs: NDArray[np.int64]
+    """Upper bound of the entries of each row, or of the work it takes if that is more."""
+
+    def rows(self, span: RowSpan) -> PairRows:
+        """Compute rows, in any thread; they are valid until the next call in the same thread."""
         ...
 
 
-def cut_rows(costs: NDArray[np.int64], *, every: int) -> Iterator[Span]:
-    """Spans of rows that fit a thread's scratch, none across a multiple of `every`."""
+def cut_rows(costs: NDArray[np.int64], *, every: int) -> Iterator[RowSpan]:
+    """Yield spans of rows that fit into the scratch of a thread and cross no multiple of `every`."""
     before = np.concatenate([[0], np.cumsum(costs)])
     row = 0
     while row < len(costs):
         fitting = int(np.searchsorted(before, before[row] + _PIECE_ENTRIES, side="right")) - 1
         stop = min(max(fitting, row + 1), row - row % every + every, len(costs))
-        yield Span(row, stop)
+        yield RowSpan(row, stop)
         row = stop
 
 
 class _Scratch(threading.local):
-    """Arrays of one thread: an accumulator of vocabulary size, and room for the rows of a span."""
+    """Arrays of one thread: an accumulator of vocabulary size, and buffers for a span of rows."""
 
     def __init__(self, num_words: int) -> None:
-        room = max(_PIECE_ENTRIES, num_words) + 1  # kernels write one ahead
+        size = max(_PIECE_ENTRIES, num_words) + 1  # kernels write one entry ahead
         self.totals = np.zeros(num_words, np.uint64)
-        self.columns = np.empty(room, np.uint32)
-        self.sums = np.empty(room, np.uint64)
+        self.columns = np.empty(size, np.uint32)
+        self.sums = np.empty(size, np.uint64)
 
 
 class WindowRows:
-    """Rows from the windows of a segment in memory."""
+    """Rows computed from the windows of a segment in memory."""
 
-    def __init__(self, inverted: Inverted, weights: Weights) -> None:
+    def __init__(self, inverted: InvertedText, weights: Weights) -> None:
         self._inverted, self._weights = inverted, weights
         num_words = len(inverted.starts) - 1
         self.counts = np.diff(inverted.starts)
@@ -76,7 +80,7 @@ class WindowRows:
         self.costs = np.maximum(bounds, self.counts)
         self._scratch = _Scratch(num_words)
 
-    def rows(self, span: Span) -> Rows:
+    def rows(self, span: RowSpan) -> PairRows:
         ids, positions, starts = self._inverted
         scratch = self._scratch
         ends = sum_windows(
@@ -88,7 +92,7 @@ class WindowRows:
             scratch.columns,
             scratch.sums,
         )
-        return Rows(scratch.columns, scratch.sums, ends)
+        return PairRows(scratch.columns, scratch.sums, ends)
 
 
 class _Run(NamedTuple):
@@ -98,7 +102,7 @@ class _Run(NamedTuple):
 
 
 class RunRows:
-    """Rows added up from runs, which lie on disk."""
+    """Rows summed over runs, which are stored on disk."""
 
     def __init__(self, num_words: int, folder: Path, *, memory_bytes: int) -> None:
         self.costs = np.zeros(num_words, np.int64)
@@ -108,8 +112,8 @@ class RunRows:
         )
         self._scratch = _Scratch(num_words)
 
-    def add_run(self, source: RowSource, pool: ThreadPool) -> Iterator[Span]:
-        """Write the rows of a segment, naming each span that is done."""
+    def add_run(self, source: RowSource, pool: ThreadPool) -> Iterator[RowSpan]:
+        """Write the rows of a segment, and yield each span when it is done."""
         num_words = len(self.costs)
         spans = list(cut_rows(source.costs, every=num_words))
         lengths = np.zeros(num_words + 1, np.int64)
@@ -130,11 +134,11 @@ class RunRows:
             )
         )
 
-    def rows(self, span: Span) -> Rows:
+    def rows(self, span: RowSpan) -> PairRows:
         starts = [run.starts[span.first_row : span.stop_row + 1] for run in self._runs]
-        spread = [(int(part[0]), int(part[-1])) for part in starts]
-        columns = [run.columns[a:b] for run, (a, b) in zip(self._runs, spread, strict=True)]
-        sums = [run.sums[a:b] for run, (a, b) in zip(self._runs, spread, strict=True)]
+        ranges = [slice(int(part[0]), int(part[-1])) for part in starts]
+        columns = [run.columns[part] for run, part in zip(self._runs, ranges, strict=True)]
+        sums = [run.sums[part] for run, part in zip(self._runs, ranges, strict=True)]
         offsets = np.cumsum([0] + [len(part) for part in columns[:-1]])
         inner = np.stack([part - part[0] for part in starts]) + offsets[:, None]
         scratch = self._scratch
@@ -146,9 +150,9 @@ class RunRows:
             scratch.columns,
             scratch.sums,
         )
-        return Rows(scratch.columns, scratch.sums, ends)
+        return PairRows(scratch.columns, scratch.sums, ends)
 
 
-def _copied(rows: Rows) -> Rows:
+def _copied(rows: PairRows) -> PairRows:
     end = rows.ends[-1]
-    return Rows(rows.columns[:end].copy(), rows.sums[:end].copy(), rows.ends)
+    return PairRows(rows.columns[:end].copy(), rows.sums[:end].copy(), rows.ends)

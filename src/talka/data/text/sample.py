@@ -1,4 +1,4 @@
-"""The beginning of a text, read once and kept in memory, so that it can be scanned several times."""
+"""The beginning of a text, kept in memory so that it can be scanned several times."""
 
 import copy
 import time
@@ -13,13 +13,13 @@ from talka.data.text.resources import Advance, ignore_progress
 class _Read(NamedTuple):
     chunk: Chunk
     disk_bytes: float
-    """Bytes read from disk to get this chunk; fewer than it holds if the file is compressed."""
+    """Bytes read from disk for this chunk; fewer than its length if the file is compressed."""
     seconds: float
-    """Spent on reading, decompressing and checking it."""
+    """Seconds spent on reading, decompressing and checking it."""
 
 
 class TextSample:
-    """Chunks of a text in memory; `scan_corpus` takes it in place of a `TextReader`."""
+    """Chunks of a text in memory; `scan_corpus` accepts it in place of a `TextReader`."""
 
     def __init__(self, reads: list[_Read]) -> None:
         self._reads = reads
@@ -29,7 +29,7 @@ class TextSample:
 
     @classmethod
     def read(cls, reader: TextReader, max_bytes: int) -> "TextSample":
-        """Read chunks until they hold `max_bytes` of text; `reader` itself stays as it is."""
+        """Read chunks until they hold `max_bytes` of text; `reader` is not changed."""
         reader = copy.copy(reader)
         reader.num_replaced = {}
         reads: list[_Read] = []
@@ -50,13 +50,13 @@ class TextSample:
         return cls(reads)
 
     def first(self, max_bytes: int) -> "TextSample":
-        """Return the shortest beginning that holds `max_bytes` of text; one chunk at least."""
+        """Return the shortest beginning that holds `max_bytes` of text, at least one chunk."""
         ends = accumulate(len(read.chunk.text) for read in self._reads)
         num_chunks = next((index for index, end in enumerate(ends, 1) if end >= max_bytes), None)
         return TextSample(self._reads[:num_chunks])
 
     def chunks(self, advance: Advance = ignore_progress) -> Iterator[Chunk]:
-        """Yield the chunks in order; `advance` gets the bytes that each one takes on disk."""
+        """Yield the chunks in order; `advance` is called with the bytes of each on disk."""
         for read in self._reads:
             advance(read.disk_bytes)
             yield read.chunk

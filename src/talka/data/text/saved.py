@@ -1,7 +1,7 @@
-"""What was counted, on disk: so that a job that was killed need not count again.
+"""Vocabulary and pairs on disk, so that a resumed job does not have to count again.
 
-`pairs.json` is written last and holds the checksums of the other two, so a folder is either whole
-or has nothing to go on from.
+`pairs.json` is written last and holds the checksums of the other two files, so a folder is either
+complete or not used at all.
 """
 
 import hashlib
@@ -19,16 +19,18 @@ from talka.data.text.vocabulary import Vocabulary
 from talka.errors import SavedStateError, output_error
 from talka.files import whole_file, write_whole
 
-_FORM = 1
+_FORMAT_VERSION = 1
 _VOCABULARY, _PAIRS, _ABOUT = "vocabulary.arrow", "pairs.bin", "pairs.json"
 _PART_BYTES = 1 << 24
 
 
 class Counted(NamedTuple):
+    """The vocabulary and the co-occurrence pairs of a text."""
+
     vocabulary: Vocabulary
     pairs: PairBlocks
     about: dict[str, Any]
-    """What `save_counted` was told about the text and the options."""
+    """Facts about the text and the options, as passed to `save_counted`."""
 
 
 def save_counted(
@@ -39,13 +41,16 @@ def save_counted(
     about: Mapping[str, Any],
     advance: Advance = ignore_progress,
 ) -> None:
-    """Write everything into a folder; `about` is plain JSON, `advance` gets bytes of pairs."""
+    """Write vocabulary and pairs into a folder.
+
+    `about` must be plain JSON; `advance` is called with the number of bytes of pairs written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _ABOUT).unlink(missing_ok=True)  # from here on the folder holds nothing whole
+        (folder / _ABOUT).unlink(missing_ok=True)  # from here on the folder is incomplete
         vocabulary.save(folder / _VOCABULARY)
         saved = {
-            "form": _FORM,
+            "form": _FORMAT_VERSION,
             "num_words": pairs.num_words,
             "block_edge": pairs.block_edge,
             "blocks": pairs.index.tolist(),
@@ -61,13 +66,13 @@ def save_counted(
 
 
 def load_counted(folder: Path, *, advance: Advance = ignore_progress) -> Counted:
-    """Read what `save_counted` wrote; the pairs are mapped, not read into memory."""
+    """Load what `save_counted` wrote; the pairs are memory-mapped."""
     saved = _read_about(folder / _ABOUT)
     for name, expected in saved["sha256"].items():
         if not (folder / name).is_file():
             raise SavedStateError(str(folder / name), "is missing")
         if _file_checksum(folder / name, advance) != expected:
-            raise SavedStateError(str(folder / name), "is damaged (its checksum is another one)")
+            raise SavedStateError(str(folder / name), "is damaged (its checksum does not match)")
     pairs = PairBlocks(
         np.memmap(folder / _PAIRS, PAIR, mode="r"),
         np.array(saved["blocks"], np.int64),
@@ -82,11 +87,12 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise SavedStateError(str(path), "is missing: counting did not finish")
     try:
         saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        form = saved["form"]
+        version = saved["form"]
     except (ValueError, TypeError, KeyError) as error:
         raise SavedStateError(str(path), f"is damaged ({error})") from error
-    if form != _FORM:
-        raise SavedStateError(str(path), f"has form {form!r}, which this version does not know")
+    if version != _FORMAT_VERSION:
+        problem = f"has format version {version!r}, which this version of talka does not support"
+        raise SavedStateError(str(path), problem)
     return saved
 
 

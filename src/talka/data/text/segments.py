@@ -1,6 +1,6 @@
-"""A text in segments that fit into memory, each inverted: where does each word stand?
+"""A text in segments that fit into memory, each inverted into the positions of each word.
 
-Windows reach over the ends of a segment, so it carries the words next to it as context.
+Windows extend across the ends of a segment, so it includes the adjacent words as context.
 """
 
 from collections.abc import Iterator
@@ -16,28 +16,32 @@ from talka.threads import ThreadPool
 
 KnownIds = NDArray[np.uint32]
 _BYTES_PER_TOKEN = 8  # an id and a position
-_MAX_TOKENS = 1 << 27  # a second of inverting; Ctrl+C waits that long
+_MAX_TOKENS = 1 << 27  # inverting takes a second, during which Ctrl+C has to wait
 
 
-class Segment(NamedTuple):
+class TextSegment(NamedTuple):
+    """A part of the text, as word ids."""
+
     ids: KnownIds
-    """Words of the vocabulary, `mark` (the number of words) where windows end."""
+    """Ids of words, and `mark` (the number of words) where windows end."""
 
     first: int
     stop: int
-    """ids[first:stop] are the segment's own, the rest is context."""
+    """End of the segment: ids[first:stop] belong to it, the rest is context."""
 
 
-class Inverted(NamedTuple):
+class InvertedText(NamedTuple):
+    """A segment with the positions of each word."""
+
     ids: KnownIds
     positions: KnownIds
-    """Where words stand in `ids`: word w at positions[starts[w]:starts[w + 1]], rising."""
+    """Indices into `ids`: word w is at positions[starts[w]:starts[w + 1]], in ascending order."""
 
     starts: NDArray[np.int64]
 
 
 def known_ids(chunks: Iterator[Ids], num_words: int, *, across_lines: bool) -> Iterator[KnownIds]:
-    """The stream without words outside of the vocabulary: they take no place in a window."""
+    """Yield the stream without words outside the vocabulary, which do not count in a window."""
     mark = np.uint32(num_words)
     for ids in chunks:
         known = np.empty(len(ids), np.uint32)
@@ -45,14 +49,14 @@ def known_ids(chunks: Iterator[Ids], num_words: int, *, across_lines: bool) -> I
 
 
 def segment_tokens(memory_bytes: int, window: int) -> int:
-    """How many tokens a segment may have."""
+    """Return the maximal number of tokens of a segment."""
     return min(max(memory_bytes // _BYTES_PER_TOKEN, 4 * window), _MAX_TOKENS)
 
 
 def cut_segments(
     stream: Iterator[KnownIds], num_words: int, *, window: int, max_tokens: int
-) -> Iterator[Segment]:
-    """Segments of at most `max_tokens` of their own; each is written over the one before."""
+) -> Iterator[TextSegment]:
+    """Yield segments of at most `max_tokens` plus context; each one overwrites the previous."""
     ids = np.empty(1 + window + max_tokens + window + 1, np.uint32)
     ids[0] = num_words
     first = stop = 1
@@ -68,13 +72,13 @@ def cut_segments(
     yield _closed(ids, first, stop, stop)
 
 
-def _closed(ids: KnownIds, first: int, stop: int, end: int) -> Segment:
+def _closed(ids: KnownIds, first: int, stop: int, end: int) -> TextSegment:
     ids[end] = ids[0]
-    return Segment(ids[: end + 1], first, stop)
+    return TextSegment(ids[: end + 1], first, stop)
 
 
-def invert(segment: Segment, num_words: int, pool: ThreadPool) -> Inverted:
-    """Positions of each word by counting sort, a stretch of the segment for each thread."""
+def invert(segment: TextSegment, num_words: int, pool: ThreadPool) -> InvertedText:
+    """Find the positions of each word by counting sort, with one part of the segment per thread."""
     ids = segment.ids
     cuts = np.linspace(segment.first, segment.stop, pool.num_threads + 1).astype(int).tolist()
     stretches = [(*cut, thread) for thread, cut in enumerate(pairwise(cuts))]
@@ -96,4 +100,4 @@ def invert(segment: Segment, num_words: int, pool: ThreadPool) -> Inverted:
     positions = np.empty(starts[-1], np.uint32)
     for _ in pool.map(place, stretches):
         pass
-    return Inverted(ids, positions, starts)
+    return InvertedText(ids, positions, starts)

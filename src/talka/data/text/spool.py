@@ -1,4 +1,4 @@
-"""Arrays kept for later: in memory up to a budget, beyond it in one unnamed file.
+"""Storage for arrays: in memory up to a budget, beyond it in one unnamed file.
 
 The file has no name, so nothing is left behind however the process ends.
 """
@@ -17,7 +17,7 @@ from talka.units import format_bytes
 # Not the budget of the engine's store: a spool only grows, and an array stays where it was put. The
 # store moves the least recently used output to disk, from any thread, and frees what is released.
 class Spool:
-    """Takes arrays from one thread, gives parts of them to any.
+    """Store of arrays: one thread adds them, any thread may read parts of them.
 
     >>> spool = Spool(Path("."), memory_bytes=0)
     >>> spool.add(np.arange(5))[1:3]
@@ -30,7 +30,7 @@ class Spool:
         self._held_bytes = 0
 
     def add(self, array: NDArray[Any]) -> "Stored":
-        """Keep an array; slices of what comes back are views of memory or copies from disk."""
+        """Store an array; slices of the result are views of memory or copies from disk."""
         if self._held_bytes + array.nbytes <= self._memory_bytes:
             self._held_bytes += array.nbytes
             return array

@@ -1,8 +1,9 @@
-"""From rows to blocks: a stripe of blocks at a time, all blocks of a stripe from pieces of its rows.
+"""From rows to blocks, one stripe of blocks at a time.
 
-A piece is a few rows, its entries sorted by column block. When the rows of a stripe are done, the
-size of each of its blocks is known; a block is then put together from its part of every piece,
-straight in its place in the file, and shuffled there.
+A stripe is the row of blocks that share their words. It is built from pieces: a piece is a few rows
+whose entries are sorted by column block. When all rows of a stripe are done, the size of each of its
+blocks is known; a block is then assembled from its part of every piece, directly at its position in
+the file, and shuffled there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,17 +18,19 @@ from talka.data.text.pair_blocks import PAIR, PairBlocks
 from talka.data.text.pair_file import PairFile
 from talka.data.text.pair_kernels import pack_rows, shuffle_block
 from talka.data.text.resources import Resources
-from talka.data.text.rows import RowSource, Span, cut_rows
+from talka.data.text.rows import RowSource, RowSpan, cut_rows
 from talka.data.text.spool import Spool, Stored
 from talka.threads import ThreadPool
 
-# Of the memory budget. Two stripes live at a time: one is made into blocks, one is growing.
+# Shares of the memory budget. Two stripes exist at a time: one is written as blocks, one grows.
 _STRIPE_SHARE, _PAIRS_SHARE = 0.2, 0.2
-_TASK_PAIRS = 1 << 18  # small blocks are made together: less hand-over between threads
-_SHUFFLE_PAIRS = 1 << 24  # at most a second in one call
+_TASK_PAIRS = 1 << 18  # small blocks share a task: less overhead between threads
+_SHUFFLE_PAIRS = 1 << 24  # at most a second per call
 
 
 class BlockPlan(NamedTuple):
+    """Parameters of all blocks."""
+
     block_edge: int
     seed: int
     one: float
@@ -35,7 +38,7 @@ class BlockPlan(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    span: Span
+    span: RowSpan
     records: NDArray[np.uint64]
     ends: NDArray[np.int64]
 
@@ -58,34 +61,34 @@ def write_blocks(
     plan: BlockPlan,
     resources: Resources,
     pool: ThreadPool,
-    passed: Callable[[Span], None],
+    report: Callable[[RowSpan], None],
 ) -> PairBlocks:
-    """All rows as blocks; `passed` is told each span whose rows are done."""
+    """Write all rows as blocks; `report` is called with each span whose rows are done."""
     num_words, edge = len(source.costs), plan.block_edge
     file = PairFile(resources.work_dir, memory_bytes=int(_PAIRS_SHARE * resources.memory_bytes))
     pieces = pool.map(lambda span: _piece(source, span, plan), cut_rows(source.costs, every=edge))
     blocks: list[_Block] = []
-    under_way: list[Future[None]] = []
+    pending: list[Future[None]] = []
     for row_block, stripe in groupby(pieces, key=lambda piece: piece.span.first_row // edge):
         spool = Spool(resources.work_dir, memory_bytes=int(_STRIPE_SHARE * resources.memory_bytes))
         kept = []
         for piece in stripe:
             kept.append(_Kept(spool.add(piece.records), np.append(0, piece.ends)))
-            passed(piece.span)
-        _finish(under_way)
-        of_stripe = _layout(row_block, kept, file.num_bytes // PAIR.itemsize)
-        file.extend(sum(block.stop - block.start for block in of_stripe) * PAIR.itemsize)
-        under_way = [
-            pool.submit(_write, file, kept, together, plan.seed) for together in _tasks(of_stripe)
+            report(piece.span)
+        _wait_for(pending)
+        stripe_blocks = _layout(row_block, kept, file.num_bytes // PAIR.itemsize)
+        file.extend(sum(block.stop - block.start for block in stripe_blocks) * PAIR.itemsize)
+        pending = [
+            pool.submit(_write, file, kept, group, plan.seed) for group in _groups(stripe_blocks)
         ]
-        blocks += of_stripe
-    _finish(under_way)
+        blocks += stripe_blocks
+    _wait_for(pending)
     index = np.array(blocks, np.int64).reshape(-1, 4)
     pairs = file.mapped(0, file.num_bytes, PAIR)
     return PairBlocks(pairs, index, num_words=num_words, block_edge=edge)
 
 
-def _piece(source: RowSource, span: Span, plan: BlockPlan) -> _Piece:
+def _piece(source: RowSource, span: RowSpan, plan: BlockPlan) -> _Piece:
     rows = source.rows(span)
     edge = plan.block_edge
     ends = np.zeros(-(-len(source.costs) // edge), np.int64)
@@ -95,6 +98,7 @@ def _piece(source: RowSource, span: Span, plan: BlockPlan) -> _Piece:
 
 
 def _layout(row_block: int, kept: Sequence[_Kept], start: int) -> list[_Block]:
+    """Return the non-empty blocks of a stripe that begins at pair `start` of the file."""
     lengths = np.sum([np.diff(piece.starts) for piece in kept], axis=0)
     stops = start + np.cumsum(lengths)
     return [
@@ -104,18 +108,20 @@ def _layout(row_block: int, kept: Sequence[_Kept], start: int) -> list[_Block]:
     ]
 
 
-def _tasks(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
-    together: list[_Block] = []
+def _groups(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
+    """Group adjacent blocks so that each group has enough pairs for a task."""
+    group: list[_Block] = []
     for block in blocks:
-        together.append(block)
-        if block.stop - together[0].start >= _TASK_PAIRS:
-            yield together
-            together = []
-    if together:
-        yield together
+        group.append(block)
+        if block.stop - group[0].start >= _TASK_PAIRS:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _write(file: PairFile, kept: Sequence[_Kept], blocks: Sequence[_Block], seed: int) -> None:
+    """Assemble adjacent blocks from the pieces of their stripe, and shuffle each."""
     first, size = blocks[0].start, PAIR.itemsize
     area = file.mapped(first * size, blocks[-1].stop * size, np.dtype(np.uint64))
     for row_block, col_block, start, stop in blocks:
@@ -126,6 +132,6 @@ def _write(file: PairFile, kept: Sequence[_Kept], blocks: Sequence[_Block], seed
             shuffle_block(records, done, done + _SHUFFLE_PAIRS, seed, row_block, col_block)
 
 
-def _finish(tasks: Sequence[Future[None]]) -> None:
+def _wait_for(tasks: Sequence[Future[None]]) -> None:
     for task in tasks:
         task.result()

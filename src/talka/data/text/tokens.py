@@ -1,8 +1,8 @@
-"""What counts as a word.
+"""Tokenizers: which characters form words.
 
-A built-in tokenizer is a table: what each code point becomes inside a word, or 0 where it
-separates words. The kernels in `word_kernels.py` run on that table. One's own function from a line
-to its words works too, at the speed of Python.
+A built-in tokenizer is a table that maps each code point to the code point it becomes inside a
+word, or to 0 if it separates words. The kernels in `word_kernels.py` use that table. A function
+from a line to its words works too, at the speed of Python.
 """
 
 import functools
@@ -21,16 +21,17 @@ TokenizeLine = Callable[[str], list[str]]
 Meaning = NDArray[np.int32]
 
 _NUM_CODE_POINTS: Final = sys.maxunicode + 1
-# The two letters whose lower case is not one code point of its own: a final sigma depends on its
-# neighbours, a dotted capital I becomes two code points.
+# The two letters that cannot be lower-cased one by one: a final sigma depends on its neighbours, a
+# dotted capital I becomes two code points.
 _CAPITAL_SIGMA, _CAPITAL_DOTTED_I = "\u03a3", "\u0130"
 _SPECIAL: Final = re.compile(f"[{_CAPITAL_SIGMA}{_CAPITAL_DOTTED_I}]")
 _SPECIAL_BYTES: Final = (_CAPITAL_SIGMA.encode(), _CAPITAL_DOTTED_I.encode())
 
 
 def _words() -> Meaning:
-    """Letters, marks and digits of any script, lower-cased. (A mark is part of its letter: without
-    marks most words of Hindi would fall apart.)
+    """Return the table for letters, marks and digits of any script, lower-cased.
+
+    A mark belongs to its letter: without marks most words of Hindi would be split.
     """
     meaning = np.zeros(_NUM_CODE_POINTS, np.int32)
     for code_point in range(_NUM_CODE_POINTS):
@@ -41,14 +42,14 @@ def _words() -> Meaning:
 
 
 def _letters() -> Meaning:
-    """The letters a to z, lower-cased; all else separates, letters of other scripts too."""
+    """Return the table for a to z, lower-cased; all other characters separate words."""
     meaning = np.zeros(_NUM_CODE_POINTS, np.int32)
     meaning[ord("A") : ord("Z") + 1] = meaning[ord("a") : ord("z") + 1] = range(97, 123)
     return meaning
 
 
 def _whitespace() -> Meaning:
-    """Everything between white space, as it is."""
+    """Return the table that separates words at white space and leaves them unchanged."""
     meaning = np.arange(_NUM_CODE_POINTS, dtype=np.int32)
     spaces = [point for point in range(0x10000) if chr(point).isspace()]
     meaning[spaces] = 0
@@ -64,7 +65,7 @@ TOKENIZERS: Final[dict[str, Callable[[], Meaning]]] = {
 
 @functools.cache
 def meaning_of(name: str) -> Meaning:
-    """What each code point becomes inside a word, 0 where it separates.
+    """Return the table of a tokenizer: what each code point becomes, 0 if it separates words.
 
     >>> chr(meaning_of("words")[ord("\u0416")]), meaning_of("letters")[ord("5")]
     ('\u0436', np.int32(0))
@@ -77,7 +78,7 @@ def meaning_of(name: str) -> Meaning:
 
 
 def settle_case(text: bytes, meaning: Meaning) -> bytes:
-    """Lower-case the words that a table of code points would get wrong.
+    """Lower-case the words that cannot be lower-cased by a table of code points.
 
     >>> settle_case("\u039f\u0394\u039f\u03a3 Abc".encode(), meaning_of("words")).decode()
     '\u03bf\u03b4\u03bf\u03c2 Abc'

@@ -1,4 +1,4 @@
-"""The words that count, by falling frequency, and their ids."""
+"""The vocabulary: words in descending order of frequency, and their ids."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -16,7 +16,7 @@ from talka.files import whole_file
 
 
 class Vocabulary:
-    """Words by falling count, words of one count in the order of their code points.
+    """Words in descending order of count; equal counts in the order of code points.
 
     >>> vocabulary = Vocabulary(["the", "cat"], np.array([9, 5]))
     >>> vocabulary.ids(["the", "dog"])
@@ -30,7 +30,7 @@ class Vocabulary:
         return len(self.words)
 
     def ids(self, words: Iterable[str]) -> Ids:
-        """Ids of words, -1 for those outside."""
+        """Return the ids of words, -1 for words outside the vocabulary."""
         return np.array([self._id_of.get(word, OUTSIDE) for word in words], np.int32)
 
     @cached_property
@@ -50,15 +50,17 @@ class Vocabulary:
 
 
 class Merged(NamedTuple):
+    """A vocabulary merged from several counters, and their words as ids of it."""
+
     vocabulary: Vocabulary
     ids: list[Ids]
-    """By counter: the id of each of its words, -1 for those outside."""
+    """Id of each word of a counter, by counter; -1 for words outside the vocabulary."""
 
 
 def merge(counters: Sequence[WordTable] | Sequence[FunctionTable], *, min_count: int) -> Merged:
-    """One vocabulary from the counters of several threads: words that occur `min_count` times.
+    """Merge the counters of several threads into a vocabulary of words with `min_count` counts.
 
-    The counters are used up: the first one takes the counts of the others.
+    The counters must not be used afterwards: the first one takes over the counts of the others.
     """
     numbers = [_numbers_in_first(counters[0], counter) for counter in counters]
     total = counters[0]
@@ -85,10 +87,10 @@ def _numbers_in_first(first: WordCounter, counter: WordCounter) -> Ids:
 
 def _nothing_kept(counter: WordCounter, min_count: int) -> NothingToLearnError:
     if not len(counter.counts):
-        return NothingToLearnError("the text has no words", "Give more text, or another tokenizer.")
+        return NothingToLearnError("the text has no words", "Use more text or another tokenizer.")
     best = int(counter.counts.argmax())
     word, times = counter.words(np.array([best]))[0], int(counter.counts[best])
     return NothingToLearnError(
-        f"no word occurs {min_count} times ({word!r} occurs most, {times} times)",
-        "Give more text, or a lower minimum count.",
+        f"no word occurs {min_count} times ({word!r} is the most frequent, {times} times)",
+        "Use more text or a lower minimum count.",
     )

@@ -1,9 +1,10 @@
-"""1/distance as whole numbers, so that sums are exact and the same in any order.
+"""Weights 1/distance as integers, so that sums are exact and the same in any order.
 
-With `one` = lcm(1..window) every one/distance is whole. That fits 64 bits up to windows of about 20
-on any text and about 40 on small ones. Where it does not, `one` is the largest power of two that
-does, and one/distance is rounded: 1/distance is then off by at most 1e-7, less than float32 can
-tell. Sums of float64 would be as good but depend on their order, so on threads and memory.
+With `one` = lcm(1..window) every one/distance is an integer. The sums fit into 64 bits for windows
+up to about 20 on any text and about 40 on small ones. For larger windows `one` is the largest power
+of two that fits, and one/distance is rounded: 1/distance is then off by at most 1e-7, below the
+precision of float32. Sums of float64 would be as accurate but depend on their order, and so on the
+number of threads and the memory budget.
 """
 
 import math
@@ -16,14 +17,17 @@ _MAX_SUM = 2**64 - 1
 
 
 class Weights(NamedTuple):
+    """Integer weights by distance."""
+
     by_distance: NDArray[np.uint64]
-    """Entry d is one/d; entry 0 is not used."""
+    """Weight one/d at index d; index 0 is not used."""
 
     one: float
+    """The sum that stands for a count of 1."""
 
 
 def whole_weights(window: int, max_count: int) -> Weights:
-    """Weights whose sum over `max_count` windows, both sides, fits 64 bits.
+    """Return weights whose sum over both sides of `max_count` windows fits into 64 bits.
 
     >>> whole_weights(3, 1000)
     Weights(by_distance=array([0, 6, 3, 2], dtype=uint64), one=6.0)

@@ -1,12 +1,12 @@
-"""Cut UTF-8 into words, then find and count them: two short loops over a chunk.
+"""Kernels that split UTF-8 into words, then look them up and count them: two loops over a chunk.
 
-A word is held as lanes: eight of its bytes to a 64-bit number, the first byte lowest, the last lane
-filled up with zeros. Most words are one lane, so they are hashed and compared in one step. Cutting
-and finding are two loops because then a processor looks up many words at a time: as one loop they
-took four times as long.
+A word is stored as lanes: 64-bit numbers of eight bytes each, the first byte lowest, the last lane
+padded with zeros. Most words are one lane, so they are hashed and compared in one step. Splitting
+and look-up are separate loops because the processor can then overlap the look-ups of many words; a
+single loop took four times as long.
 
-Words live in an open-addressing hash table. A kernel that finds the table full stops before the
-word and says where; its caller makes room (`WordTable`) and calls again.
+Words are kept in an open-addressing hash table. A kernel that finds the table full stops before the
+word and returns its index; the caller (`WordTable`) grows the table and calls again.
 """
 
 from typing import Any, Final, NamedTuple
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from talka.compiled import compiled
 
 OUTSIDE, LINE_END, FILE_END = -1, -2, -3
-"""In a stream of word ids: a word outside of the vocabulary, the end of a line, of a file."""
+"""Marks in a stream of word ids: a word outside the vocabulary, the end of a line, of a file."""
 
 MAX_WORD_LANES: Final = 125
 MAX_WORD_BYTES: Final = 8 * MAX_WORD_LANES
-"""Longer ones are no words but rubbish; they count as outside of the vocabulary."""
+"""Longest word in bytes; longer ones are noise and count as outside the vocabulary."""
 
 _NEW_LINE, _RETURN = 10, 13
 _HASH_FACTOR: Final = np.uint64(0xFF51AFD7ED558CCD)
@@ -32,20 +32,22 @@ _SIX, _MORE = np.uint64(0x3F), np.uint64(0x80)  # UTF-8: six bits in each byte a
 _TWO, _THREE, _FOUR = np.uint64(0xC0), np.uint64(0xE0), np.uint64(0xF0)
 
 
-class Table(NamedTuple):
+class WordArrays(NamedTuple):
+    """Arrays of the hash table of words."""
+
     slots: NDArray[np.uint64]
-    """A row for each slot: the first lane; the number of lanes in the upper half and the number of
-    the word plus one in the lower. All zero where empty."""
+    """Row per slot: the first lane of the word; then its number of lanes in the upper half and its
+    number plus one in the lower half. Empty slots are all zero."""
     starts: NDArray[np.int64]
-    """Word w is lanes[starts[w]:starts[w + 1]]."""
+    """Offsets into `lanes`: word w is lanes[starts[w]:starts[w + 1]]."""
     lanes: NDArray[np.uint64]
     num_words: NDArray[np.int64]
-    """One number, in an array because kernels change it."""
+    """Number of words, in an array of length 1 because kernels change it."""
 
 
 @compiled
 def _code_point(text: Any, at: Any) -> Any:
-    """The character of two to four bytes at this place, and its number of bytes."""
+    """Decode the character of two to four bytes at a position; return it and its length."""
     first = np.int64(text[at])
     if first < 0xE0:
         return (first & 0x1F) << 6 | text[at + 1] & 0x3F, 2
@@ -57,7 +59,7 @@ def _code_point(text: Any, at: Any) -> Any:
 
 @compiled
 def _utf8(point: Any) -> Any:
-    """The bytes of a code point, the first one lowest, and how many bits they are."""
+    """Encode a code point; return its bytes, the first one lowest, and their number of bits."""
     if point < 0x80:
         return point, _BYTE_BITS
     last = _MORE | point & _SIX
@@ -74,21 +76,31 @@ def _utf8(point: Any) -> Any:
 
 @compiled
 def cut_words(text: Any, plain: Any, meaning: Any, lanes: Any, ends: Any) -> Any:
-    """Write the lanes of all words one after another and where each word ends; how many they are.
+    """Write the lanes of all words and the end of each word; return the number of ends.
 
-    A line end is a word without lanes. `plain` is the part of `meaning` for single bytes. Room for
-    half a lane and one end for each byte is enough.
+    A line end is a word without lanes. `plain` is the part of `meaning` for single bytes. The
+    arrays need half a lane and one end per byte of text.
     """
+    # Idea: append the bytes of each character to a 64-bit register, `lane`, and store the register
+    # when it is full or the word ends. No byte is written to memory on its own, and a word of up to
+    # eight bytes costs one store.
+    #
+    # Layout: word i is lanes[ends[i - 1]:ends[i]] (from 0 for the first word). An end that repeats
+    # the one before marks a line end.
     lane, filled_bits = np.uint64(0), np.uint64(0)
-    at = num_lanes = num_ends = 0
-    while at < len(text):
-        first = text[at]
+    position = num_lanes = num_ends = 0
+    while position < len(text):
+        # What the tokenizer makes of the next character, as UTF-8; 0 if it separates words. ASCII
+        # needs one look-up in a table of 256 bytes and no decoding.
+        first = text[position]
         if first < 0x80:
             letter, bits, step = np.uint64(plain[first]), _BYTE_BITS, 1
         else:
-            point, step = _code_point(text, at)
+            point, step = _code_point(text, position)
             letter, bits = _utf8(np.uint64(meaning[point]))
-        at += step
+        position += step
+
+        # A character of the word: it may be split between a full lane and the next one.
         if letter != 0:
             if filled_bits + bits > _LANE_BITS:
                 if filled_bits < _LANE_BITS:
@@ -101,6 +113,8 @@ def cut_words(text: Any, plain: Any, meaning: Any, lanes: Any, ends: Any) -> Any
                 lane |= letter << filled_bits
                 filled_bits += bits
             continue
+
+        # A separator: it ends the word, if there is one, and possibly the line.
         if filled_bits > 0:
             lanes[num_lanes] = lane
             num_lanes += 1
@@ -119,11 +133,17 @@ def cut_words(text: Any, plain: Any, meaning: Any, lanes: Any, ends: Any) -> Any
 
 @compiled
 def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
-    """Turn ends into ids from number `done` on, entering new words into the table.
+    """Convert words to ids, beginning with word `done`, and insert new words into the table.
 
-    Returns how many ends are done: all, or those before a word for which there is no room.
+    Returns the number of words done: all, or those before a word that does not fit into the table.
     """
-    # Arrays as locals and no helper in the loop: either would push all their fields each time.
+    # Idea: hash the lanes of a word and probe the table linearly from there. A slot holds the first
+    # lane and the number of lanes, so nearly all words are found by comparing one row of `slots`,
+    # which is in a single cache line; only words longer than eight bytes read `lanes`. The table is
+    # at most half full, so probes are short.
+    #
+    # The arrays are locals, and known words need no call: otherwise all fields of the arrays would be
+    # pushed on the stack for every word.
     slots, starts, lanes = table.slots, table.starts, table.lanes
     mask = np.uint64(len(slots) - 1)
     start = np.int64(ends[done - 1]) if done > 0 else 0
@@ -133,11 +153,16 @@ def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
             ids[index] = LINE_END if stop == start else OUTSIDE
             start = stop
             continue
+
+        # Multiplicative hash; the upper half is folded in because the mask keeps the lower bits.
         num_lanes = np.uint64(stop - start)
         hashed = words[start] * _HASH_FACTOR
         for lane in range(start + 1, stop):
             hashed = (hashed ^ hashed >> _HALF ^ words[lane]) * _HASH_FACTOR
         slot = (hashed ^ hashed >> _HALF) & mask
+
+        # Probe until the word or an empty slot is found. `offset + lane` is the index in `lanes` of
+        # the known word's lane that corresponds to `lane` of this one.
         while slots[slot, 1] != 0:
             if slots[slot, 0] == words[start] and slots[slot, 1] >> _HALF == num_lanes:
                 offset = starts[(slots[slot, 1] & _LOW_HALF) - np.uint64(1)] - start
@@ -147,6 +172,7 @@ def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
                 if is_same:
                     break
             slot = (slot + np.uint64(1)) & mask
+
         if slots[slot, 1] == 0 and not _enter(table, slot, words, start, stop):
             return index
         ids[index] = np.int64(slots[slot, 1] & _LOW_HALF) - 1
@@ -156,7 +182,7 @@ def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
 
 @compiled
 def _enter(table: Any, slot: Any, words: Any, start: Any, stop: Any) -> Any:
-    """Give an empty slot to the new word words[start:stop], if there is room."""
+    """Insert the new word words[start:stop] at an empty slot; return False if the table is full."""
     number = table.num_words[0]
     offset = table.starts[number] - start
     if number + 1 == len(table.starts) or offset + stop > len(table.lanes):
@@ -172,7 +198,7 @@ def _enter(table: Any, slot: Any, words: Any, start: Any, stop: Any) -> Any:
 
 @compiled
 def count_ids(ids: Any, counts: Any) -> Any:
-    """Count the words among ids; how many tokens there are, words outside included."""
+    """Count the words among ids; return the number of tokens, including words outside."""
     num_tokens = 0
     for index in range(len(ids)):
         if ids[index] >= 0:

@@ -1,7 +1,7 @@
-"""Counters of words: one that grows around the kernels, one for a tokenizer written in Python.
+"""Word counters: `WordTable` for built-in tokenizers, `FunctionTable` for Python functions.
 
-A counter turns text into numbers of its own, in the order in which it met the words. The numbers
-of several counters become one vocabulary in `vocabulary.py`.
+A counter numbers words in the order of their first occurrence and converts text to these numbers.
+`vocabulary.py` merges the numbers of several counters into one vocabulary.
 """
 
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from talka.data.text.word_kernels import (
     LINE_END,
     MAX_WORD_BYTES,
     OUTSIDE,
-    Table,
+    WordArrays,
     count_ids,
     cut_words,
     find_words,
@@ -26,23 +26,23 @@ _FIRST_WORDS, _FIRST_LANES = 1 << 14, 1 << 15
 
 
 class WordCounter(Protocol):
-    """Called by one thread at a time."""
+    """Counter of the words of a text; used by one thread at a time."""
 
     num_tokens: int
-    """Words met so far, also those that are too long to be counted."""
+    """Number of words so far, including those too long to be counted."""
 
     @property
     def counts(self) -> NDArray[np.int64]: ...
 
     def count(self, text: bytes) -> Ids:
-        """Count the words of a chunk; their numbers in order, with a mark for each line end."""
+        """Count the words of a chunk; return their numbers in order, with a mark per line end."""
         ...
 
     def words(self, numbers: NDArray[np.int64]) -> list[str]: ...
 
 
 class WordTable:
-    """Counts with the built-in tokenizers."""
+    """Counter for the built-in tokenizers: a hash table that grows around the kernels."""
 
     def __init__(self, meaning: Meaning) -> None:
         self._meaning = meaning
@@ -75,7 +75,7 @@ class WordTable:
         return [lanes[start:stop].rstrip(b"\0").decode() for start, stop in spans]
 
     def add(self, other: "WordTable") -> Ids:
-        """Add the counts of another table; its words' numbers in this one."""
+        """Add the counts of another table; return the numbers of its words in this one."""
         numbers = self._find(*_all_words(other._table))
         self._counts[numbers] += other.counts
         return numbers
@@ -88,15 +88,15 @@ class WordTable:
         return ids
 
     def _grow(self) -> None:
-        """Twice the room; words keep their numbers."""
+        """Double the capacity; words keep their numbers."""
         old = self._table
         self._table = _new_table(2 * len(self._counts), 2 * len(old.lanes))
         self._counts = np.append(self._counts, np.zeros_like(self._counts))
         self._find(*_all_words(old))
 
 
-def _new_table(max_words: int, max_lanes: int) -> Table:
-    return Table(
+def _new_table(max_words: int, max_lanes: int) -> WordArrays:
+    return WordArrays(
         slots=np.zeros((2 * max_words, 2), np.uint64),  # at most half full: probes stay short
         starts=np.zeros(max_words + 1, np.int64),
         lanes=np.empty(max_lanes, np.uint64),
@@ -104,13 +104,13 @@ def _new_table(max_words: int, max_lanes: int) -> Table:
     )
 
 
-def _all_words(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+def _all_words(table: WordArrays) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     ends = table.starts[1 : table.num_words[0] + 1]
     return table.lanes, ends.astype(np.int32)  # as in a chunk: the kernel is compiled once
 
 
 class FunctionTable:
-    """Counts with a user's function from a line to its words."""
+    """Counter for a user's function from a line to its words."""
 
     def __init__(self, tokenize_line: TokenizeLine) -> None:
         self._tokenize_line = tokenize_line
@@ -131,7 +131,7 @@ class FunctionTable:
             self.num_tokens += len(words)
             ids += [self._number(word) for word in words]
             ids.append(LINE_END)
-        return np.array(ids[:-1], np.int32)  # the last line may go on in the next chunk
+        return np.array(ids[:-1], np.int32)  # the last line may continue in the next chunk
 
     def words(self, numbers: NDArray[np.int64]) -> list[str]:
         return [self._words[number] for number in numbers]

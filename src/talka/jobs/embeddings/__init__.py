@@ -1,4 +1,4 @@
-"""Word embeddings from raw text: the job, the vectors it makes, and how good they are."""
+"""Word embeddings from raw text: the job, the vectors it produces, and their evaluation."""
 
 from talka.jobs.embeddings.evaluation import AnalogyReport, SimilarityReport, evaluate
 from talka.jobs.embeddings.vectors import Embeddings, Neighbour, UnknownWordError

@@ -1,4 +1,4 @@
-"""All that `talka embed` can be told, checked at birth."""
+"""Configuration of `talka embed`, checked when it is created."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -12,23 +12,23 @@ from talka.train.models.glove import GloVeConfig
 
 Parallel = Literal["threads", "dimensions"]
 
-MAX_DIM = 10_000  # kernels are compiled for a length: 10 s at this one, not at all at 20,000
-MAX_WINDOW = 10_000  # seconds for its weights alone
-MAX_THREADS = 1_024  # each has tables of its own, 700 kB even if it finds no words
+MAX_DIM = 10_000  # kernels are compiled per length: this one takes 10 s, 20,000 fails
+MAX_WINDOW = 10_000  # takes seconds for its weights alone
+MAX_THREADS = 1_024  # each thread has its own tables, 700 kB even without any words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextConfig:
-    """From text to pairs."""
+    """Options for turning text into pairs of words."""
 
     corpus: tuple[str, ...]
     """Files (plain, .gz, .zst), folders, or `-` for standard input."""
 
     tokenizer: Tokenizer = "words"
-    """A name, or a function from a line to its words."""
+    """Name of a built-in tokenizer, or a function from a line to its words."""
 
     min_count: int = 5
-    """Words that occur less often have no vector."""
+    """Occurrences a word needs to get a vector."""
 
     pairs: PairOptions = field(default_factory=PairOptions)
 
@@ -41,20 +41,22 @@ class TextConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbedConfig:
+    """All options of an embeddings job."""
+
     text: TextConfig
     dim: int = 100
     epochs: int = 15
     glove: GloVeConfig = field(default_factory=GloVeConfig)
 
     parallel: Parallel = "threads"
-    """`threads` share one model; with `dimensions` each of `workers` processes holds a slice of the
-    coordinates of all vectors."""
+    """Kind of parallelism: `threads` share one model; with `dimensions` each of `workers`
+    processes holds a slice of the coordinates of all vectors."""
 
     workers: int = 2
 
     threads: int = field(default_factory=num_cores)
     memory_bytes: int = field(default_factory=default_memory_bytes)
-    """For arrays that grow with the text; what is beyond goes to disk."""
+    """Memory budget for arrays that grow with the text; arrays beyond it are moved to disk."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "workers", "memory_bytes"):
@@ -62,7 +64,7 @@ class EmbedConfig:
         _check_range("dim", self.dim, MAX_DIM)
         _check_range("threads", self.threads, MAX_THREADS)
         if self.parallel == "dimensions" and self.workers > self.dim + 2:
-            allowed = f"at most {self.dim + 2}, so that each has a coordinate"
+            allowed = f"at most {self.dim + 2}, so that each has at least one coordinate"
             raise InvalidValueError("--workers", self.workers, allowed)
 
     @property
@@ -70,7 +72,7 @@ class EmbedConfig:
         return self.text.pairs.seed
 
     def resolved(self) -> dict[str, Any]:
-        """Plain values, for config.json and to recognise an unfinished run of the same kind."""
+        """Return plain values for config.json and for comparing with an unfinished run."""
         plain = dataclasses.asdict(self)
         if callable(self.text.tokenizer):
             plain["text"]["tokenizer"] = getattr(self.text.tokenizer, "__qualname__", "a function")

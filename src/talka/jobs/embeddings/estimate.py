@@ -1,10 +1,10 @@
-"""Estimates the cost of the job from a sample of the corpus.
+"""Cost estimate of the job from a sample of the corpus.
 
     the first megabytes of text, read once -> counted -> words and pairs extrapolated -> seconds
 
-Words and pairs grow as `talka.jobs.growth` describes. Counting a word's pairs costs more in a longer
-text, which caches hold less of: with every doubling by about a tenth of what it costs in the sample,
-in Wikipedia and in the demo's documentation alike.
+Words and pairs grow as `talka.jobs.growth` describes. Counting the pairs of a word costs more in a
+longer text, because less of it fits into caches: each doubling adds about a tenth of the cost in
+the sample, both in Wikipedia and in the documentation used by the demo.
 """
 
 import math
@@ -37,16 +37,16 @@ SAMPLE_BYTES = 8_000_000
 RISE_PER_DOUBLING = 0.1
 _CALIBRATION_PAIRS = 3_000_000
 _CALIBRATION_S = 1.0  # a shorter trial would be distorted by other work on this machine
-_SLICED_PAIRS = 500_000  # of which each travels
+_SLICED_PAIRS = 500_000  # for the trial with one slice
 _MAX_TIMINGS = 5
-_TIMING_S = 0.6  # that all timings of one sample may take; the first one is always made
-_INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and what numba compiled
-_STRETCHING_BYTES = 40  # of a pair while it gets another word
-_ID_BYTES = 12  # of a word of the text: its id, twice, and its place in the inverted text
+_TIMING_S = 0.6  # limit for all timings of one sample; the first one is always made
+_INTERPRETER_BYTES = 250_000_000  # with numpy, pyarrow and compiled numba kernels
+_STRETCHING_BYTES = 40  # per pair while it is moved to another word
+_ID_BYTES = 12  # per token: its id, twice, and its position in the inverted text
 
 
 class Estimate(NamedTuple):
-    """What is expected of the whole corpus."""
+    """Expected size and cost of the whole corpus."""
 
     num_tokens: float
     num_words: float
@@ -60,10 +60,10 @@ class Estimate(NamedTuple):
 def estimate(
     config: EmbedConfig, reader: TextReader, *, total_bytes: int | None = None
 ) -> Estimate | None:
-    """Count a sample of the corpus; None where nothing can be said (standard input, no words).
+    """Count a sample of the corpus and extrapolate; None for standard input or too few words.
 
     total_bytes
-        Of the whole corpus as it lies on disk, where the reader has only a part of it.
+        Bytes on disk of the whole corpus, if the reader has only a part of it.
     """
     total_bytes = reader.total_bytes if total_bytes is None else total_bytes
     if total_bytes is None:
@@ -71,7 +71,7 @@ def estimate(
     sample = TextSample.read(reader, SAMPLE_BYTES)
     try:
         half = _count(config, sample.first(SAMPLE_BYTES // 2))  # also loads or compiles kernels
-        little = _count_repeatedly(config, sample.first(1))  # mostly the fixed cost of a scan
+        tiny = _count_repeatedly(config, sample.first(1))  # mostly the fixed cost of a scan
         whole = _count_repeatedly(config, sample)
     except NothingToLearnError:
         return None
@@ -86,7 +86,7 @@ def estimate(
         num_tokens=whole.num_tokens * growth,
         num_words=num_words,
         num_pairs=num_pairs,
-        scan_s=_scan_seconds(sample, little, whole, growth),
+        scan_s=_scan_seconds(sample, tiny, whole, growth),
         count_s=whole.count_s * growth * (1 + RISE_PER_DOUBLING * doublings),
         train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words), num_pairs),
         memory_bytes=max(
@@ -96,19 +96,17 @@ def estimate(
     )
 
 
-def _scan_seconds(
-    sample: TextSample, little: "_Sampled", whole: "_Sampled", growth: float
-) -> float:
-    """Predict a scan: one thread reads while others count, and the slower of both decides."""
-    more_s = _seconds_per_token(little, whole) * (growth - 1) * whole.num_tokens
+def _scan_seconds(sample: TextSample, tiny: "_Sampled", whole: "_Sampled", growth: float) -> float:
+    """Predict a scan: one thread reads while others count, so the slower of both determines it."""
+    more_s = _seconds_per_token(tiny, whole) * (growth - 1) * whole.num_tokens
     return max(sample.read_s * growth, whole.scan_s + more_s)
 
 
-def _seconds_per_token(little: "_Sampled", whole: "_Sampled") -> float:
-    """Cost of each further token: threads start only once."""
+def _seconds_per_token(tiny: "_Sampled", whole: "_Sampled") -> float:
+    """Return the cost of each further token, without the fixed cost of starting threads."""
     mean = whole.scan_s / whole.num_tokens
-    more = whole.num_tokens - little.num_tokens
-    return max(mean / 2, (whole.scan_s - little.scan_s) / more) if more else mean
+    more = whole.num_tokens - tiny.num_tokens
+    return max(mean / 2, (whole.scan_s - tiny.scan_s) / more) if more else mean
 
 
 class _Sampled(NamedTuple):
@@ -157,15 +155,15 @@ def _count(config: EmbedConfig, sample: TextSample) -> _Sampled:
 def _training_rate(
     config: EmbedConfig, sample: PairBlocks, num_words: int, num_pairs: float
 ) -> float:
-    """Pairs a second on a model as large as the whole one: a small one would fit into caches.
+    """Measure trained pairs per second on a model of full size; a small one would fit into caches.
 
-    Tried for no longer than all of the training will take, where that is little.
+    The trial takes no longer than the predicted training itself.
     """
     if config.parallel == "dimensions":
         return sliced_rate(config, stretched(sample, num_words, _SLICED_PAIRS))
     blocks = stretched(sample, num_words, _CALIBRATION_PAIRS)
     model = GloVe(num_words, config.dim, config=config.glove)
-    model.train_epoch(blocks, threads=config.threads)  # compiles, and brings the model into memory
+    model.train_epoch(blocks, threads=config.threads)  # compiles kernels, touches all memory pages
     seconds: list[float] = []
     num_epochs = config.epochs * num_pairs / max(1, blocks.num_pairs)
     while len(seconds) < 3 or (len(seconds) < num_epochs and sum(seconds) < _CALIBRATION_S):
@@ -176,7 +174,7 @@ def _training_rate(
 
 
 def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens: float) -> float:
-    """At the peak: the interpreter, and either counting or training, whichever is more."""
+    """Return the peak memory in bytes: the interpreter plus the larger of counting and training."""
     table = 2 * num_words * 2 * LANES * num_lines(config.dim) * 4
     pairs = PAIR.itemsize * num_pairs
     counting = min(config.memory_bytes, pairs + _ID_BYTES * num_tokens)
@@ -184,15 +182,15 @@ def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens:
 
 
 def _memory_of_sampling(num_pairs: int) -> float:
-    """Where little is to be done, asking what it will cost needs more than doing it."""
+    """Return the memory for this estimate itself, which exceeds that of the job on a small text."""
     stretching = _STRETCHING_BYTES * min(num_pairs, _CALIBRATION_PAIRS)
     return _INTERPRETER_BYTES + PAIR.itemsize * num_pairs + stretching
 
 
 def stretched(sample: PairBlocks, num_words: int, max_pairs: int) -> PairBlocks:
-    """Some pairs of a sample, spread over a larger vocabulary in the same proportions.
+    """Return some pairs of a sample, spread over a larger vocabulary in the same proportions.
 
-    In numbers of four bytes: this would else be where a job on a small text needs most memory.
+    Works with 4-byte numbers: otherwise this would determine the peak memory on a small text.
     """
     random = np.random.default_rng(0)
     edge, stretch = sample.block_edge, np.float32(num_words / sample.num_words)
@@ -201,8 +199,8 @@ def stretched(sample: PairBlocks, num_words: int, max_pairs: int) -> PairBlocks:
     block = np.repeat(np.arange(len(sample.start), dtype=np.int32), sample.stop - sample.start)
     block = block[is_chosen]
 
-    def spread(first: NDArray[np.int64], places: NDArray[np.uint16]) -> NDArray[np.int32]:
-        ids = (first * edge).astype(np.float32)[block] + places[chosen]
+    def spread(first: NDArray[np.int64], offsets: NDArray[np.uint16]) -> NDArray[np.int32]:
+        ids = (first * edge).astype(np.float32)[block] + offsets[chosen]
         ids += random.random(len(ids), np.float32)
         return np.minimum((ids * stretch).astype(np.int32), np.int32(num_words - 1))
 

@@ -1,9 +1,9 @@
-"""How good word vectors are, by files of questions.
+"""Scores of word vectors on files of questions.
 
-Analogy files (questions-words.txt): four words a line, `a b c d`, "a is to b as c is to d", lines
-that begin with `:` name sections. Similarity files (wordsim353.tsv, simlex999.txt): two words and
-the mean judgement of people. Lines that begin with `#` are comments in both. A question with a word
-that has no vector is not asked; coverage says how many were.
+Analogy files (questions-words.txt) have four words per line, `a b c d`, meaning "a is to b as c is
+to d"; lines that begin with `:` name sections. Similarity files (wordsim353.tsv, simlex999.txt)
+have two words and the mean human rating per line. Lines that begin with `#` are comments in both.
+Questions with a word that has no vector are skipped; coverage is the share of questions asked.
 """
 
 import itertools
@@ -22,25 +22,27 @@ from talka.jobs.embeddings.statistics import Interval, spearman, spearman_interv
 from talka.jobs.embeddings.vectors import Embeddings
 
 MAX_LINE_BYTES = 65_536
-MAX_PRODUCT_VALUES = 16_000_000  # 64 MB: questions x words that are scored at once
+MAX_PRODUCT_VALUES = 16_000_000  # questions x words scored at once: 64 MB
 
 
 @dataclass(frozen=True, slots=True)
 class AnalogyScore:
-    """Answers to the questions of one section, or of all."""
+    """Score on the questions of one section, or of all sections."""
 
     section: str
     num_questions: int
     num_asked: int
     num_correct: int
     accuracy: float | None
-    """Of those asked; None when none was."""
+    """Share of correct answers among the questions asked; None if no question was asked."""
     interval: Interval
     coverage: float
 
 
 @dataclass(frozen=True, slots=True)
 class AnalogyReport:
+    """Scores on an analogy file, per section and in total."""
+
     file: str
     sections: tuple[AnalogyScore, ...]
     total: AnalogyScore
@@ -48,29 +50,31 @@ class AnalogyReport:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityReport:
+    """Score on a similarity file."""
+
     file: str
     num_pairs: int
     num_asked: int
     rho: float | None
-    """Spearman's; None when fewer than two pairs were asked, or one side does not vary."""
+    """Spearman's rho; None if fewer than two pairs were asked or one side is constant."""
     interval: Interval | None
     coverage: float
 
 
 class QuestionFile(NamedTuple):
-    """The lines of a file of questions: read once, as it may be a pipe."""
+    """The lines of a question file, read only once because it may be a pipe."""
 
     name: str
     lines: list[tuple[int, str]]
-    """Lines with their numbers, without comments and empty ones."""
+    """Line numbers and lines, without comments and empty lines."""
 
 
 Questions = QuestionFile | Path | str
-"""A file of questions, or its path."""
+"""A question file, or its path."""
 
 
 def evaluate(embeddings: Embeddings, questions: Questions) -> AnalogyReport | SimilarityReport:
-    """Evaluate on a file of either kind; its first line that is not a comment tells which."""
+    """Evaluate on a file of either kind, detected by its first line that is not a comment."""
     file = _read(questions)
     for _, line in file.lines:
         if line.startswith(":") or len(line.split()) == 4:
@@ -80,14 +84,17 @@ def evaluate(embeddings: Embeddings, questions: Questions) -> AnalogyReport | Si
 
 
 def checked_questions(path: Path | str) -> QuestionFile:
-    """Read a file of either kind, and raise what `evaluate` would."""
+    """Read a file of either kind and raise the errors that `evaluate` would raise."""
     file = _read(path)
-    evaluate(Embeddings(["nothing"], np.zeros((1, 1), np.float32)), file)
+    evaluate(Embeddings(["placeholder"], np.zeros((1, 1), np.float32)), file)
     return file
 
 
 def evaluate_analogies(embeddings: Embeddings, questions: Questions) -> AnalogyReport:
-    """Ask for the word nearest to b - a + c, the three left out; by section and in total."""
+    """Score analogies, per section and in total.
+
+    The answer to `a b c` is the word nearest to b - a + c, except a, b and c.
+    """
     file = _read(questions)
     sections, analogies = _read_analogies(embeddings, file)
     asked = np.all(analogies.places >= 0, axis=1)
@@ -102,14 +109,14 @@ def evaluate_analogies(embeddings: Embeddings, questions: Questions) -> AnalogyR
 
 
 def evaluate_similarity(embeddings: Embeddings, questions: Questions) -> SimilarityReport:
-    """Spearman's rank correlation of cosines with the judgements of people."""
+    """Compute Spearman's rank correlation of cosine similarities with human ratings."""
     file = _read(questions)
-    places, judgements = _read_similarities(embeddings, file)
+    places, ratings = _read_similarities(embeddings, file)
     asked = np.all(places >= 0, axis=1)
     left, right = (embeddings.unit_vectors[places[asked, side]] for side in (0, 1))
     cosines = np.einsum("nd,nd->n", left, right, dtype=np.float64)
     num_asked = int(asked.sum())
-    rho = spearman(cosines, judgements[asked])
+    rho = spearman(cosines, ratings[asked])
     return SimilarityReport(
         file=file.name,
         num_pairs=len(asked),
@@ -134,7 +141,7 @@ def _score(section: str, asked: NDArray[np.bool_], correct: NDArray[np.bool_]) -
 
 
 def _answers(units: NDArray[np.float32], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of the best answer to each question `a b c`."""
+    """Return the index of the best answer to each question `a b c`."""
     answers = np.empty(len(places), np.int64)
     at_once = max(1, MAX_PRODUCT_VALUES // max(1, len(units)))
     for start in range(0, len(places), at_once):
@@ -163,40 +170,41 @@ def _read_analogies(embeddings: Embeddings, file: QuestionFile) -> tuple[list[st
         words = line.split()
         if len(words) != 4:
             raise CorpusError(
-                file.name, f"has {len(words)} words in line {number}", "An analogy is four words."
+                file.name, f"has {len(words)} words in line {number}", "An analogy has four words."
             )
         if not sections:
             sections.append("all")
         places.append([find(word) for word in words])
         section.append(len(sections) - 1)
     if not places:
-        raise CorpusError(file.name, "has no questions", "An analogy is four words.")
-    found = np.array(places, np.int64).reshape(-1, 4)
-    return sections, _Analogies(found, np.array(section, np.int64))
+        raise CorpusError(file.name, "has no questions", "An analogy has four words.")
+    analogies = np.array(places, np.int64).reshape(-1, 4)
+    return sections, _Analogies(analogies, np.array(section, np.int64))
 
 
 def _read_similarities(
     embeddings: Embeddings, file: QuestionFile
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     places: list[list[int]] = []
-    judgements: list[float] = []
+    ratings: list[float] = []
     find = _Finder(embeddings)
     for number, line in file.lines:
         fields = line.split("\t") if "\t" in line else line.split()
         try:
-            left, right, judgement = fields
-            judgements.append(float(judgement))
+            left, right, rating = fields
+            ratings.append(float(rating))
         except ValueError:
-            advice = "A line is two words and a number, with tabs or spaces between them."
+            advice = "Each line must have two words and a number, separated by tabs or spaces."
             raise CorpusError(file.name, f"has {line[:60]!r} in line {number}", advice) from None
-        if not math.isfinite(judgements[-1]):
-            raise CorpusError(file.name, f"has no finite number in line {number}", "Mend it.")
+        if not math.isfinite(ratings[-1]):
+            problem = f"has a number that is not finite in line {number}"
+            raise CorpusError(file.name, problem, "Correct it.")
         places.append([find(left.strip()), find(right.strip())])
-    return np.array(places, np.int64).reshape(-1, 2), np.array(judgements)
+    return np.array(places, np.int64).reshape(-1, 2), np.array(ratings)
 
 
 class _Finder:
-    """Places of words; lower-cased when the whole vocabulary is."""
+    """Look-up of words, in lower case if the whole vocabulary is lower case."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -222,14 +230,14 @@ def _read(questions: Questions) -> QuestionFile:
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without comments and empty ones."""
+    """Yield line numbers and lines, without comments and empty lines."""
     for number in itertools.count(1):
-        given = file.readline(MAX_LINE_BYTES + 1)
-        if not given:
+        content = file.readline(MAX_LINE_BYTES + 1)
+        if not content:
             return
-        if len(given) > MAX_LINE_BYTES:
+        if len(content) > MAX_LINE_BYTES:
             problem = f"has more than {MAX_LINE_BYTES} bytes in line {number}"
             raise CorpusError(name, problem, "Check that it is the right file.")
-        line = given.decode()
+        line = content.decode()
         if line.strip() and not line.startswith("#"):
             yield number, line.strip()

@@ -1,8 +1,9 @@
-"""Text in, word vectors out: the whole job.
+"""The embeddings job: from text to word vectors.
 
     text -> vocabulary and ids -> pairs in blocks -> epochs of GloVe -> DIR/vectors.*
 
-What is counted, and each epoch, is saved in DIR.unfinished, so that `resume` goes on from there.
+The counted pairs and the model after each epoch are saved in DIR.unfinished, and `resume` continues
+from there.
 """
 
 import dataclasses
@@ -32,13 +33,13 @@ from talka.jobs.embeddings.work import WorkFolder
 from talka.machine import peak_memory_bytes
 from talka.train.models.glove import GloVe, fixed_sample
 
-MAX_SAMPLE_PAIRS = 1_000_000  # on which the loss is evaluated after every epoch
-MIN_SAMPLE_PAIRS = 100_000  # fewer, and noise hides that the loss falls; they take a few ms
-SAMPLE_SHARE = 0.05  # of all pairs, so that evaluating stays a small part of training
+MAX_SAMPLE_PAIRS = 1_000_000  # pairs on which the loss is evaluated after every epoch
+MIN_SAMPLE_PAIRS = 100_000  # with fewer, noise hides that the loss falls; they take a few ms
+SAMPLE_SHARE = 0.05  # of all pairs, so that evaluation is a small part of training
 
 
 class Embed:
-    """A job: see `talka.jobs.base.Job`."""
+    """Training of word vectors on text, as a `talka.jobs.base.Job`."""
 
     name = "embed"
 
@@ -58,16 +59,16 @@ class Embed:
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether an unfinished run is there that need not start from the beginning."""
+        """Whether there is an unfinished run with progress to continue from."""
         return self._work.has_progress
 
     @cached_property
     def expected(self) -> Estimate | None:
-        """What the corpus will give, from a sample; None where it cannot be sampled."""
+        """Estimate for the whole corpus from a sample; None if it cannot be sampled."""
         return estimate(self._config, self._reader)
 
     def explain(self) -> list[Predicted]:
-        """Count and train on a sample of the corpus, and scale that up to what is left to do."""
+        """Count and train on a sample of the corpus, and scale up to the remaining work."""
         config, done = self._config, set[str]()
         if self._resume and self._work.has_pairs:
             num_left = config.epochs - len(self._work.losses()["loss"])
@@ -80,14 +81,14 @@ class Embed:
     def run(self, events: Stream) -> dict[str, Any]:
         seconds: dict[str, float] = {}
 
-        def keep(event: Event) -> None:
+        def add_seconds(event: Event) -> None:
             if isinstance(event, Measured) and event.seconds is not None:
                 seconds[event.cost_id] = seconds.get(event.cost_id, 0.0) + event.seconds
 
         work = self._work
         try:
             work.open()
-            with events.listening(keep):
+            with events.listening(add_seconds):
                 counted = self._counted(work, events)
                 embeddings, losses = self._trained(work, counted, events)
                 result = {
@@ -108,7 +109,7 @@ class Embed:
         return result
 
     def _counted(self, work: WorkFolder, events: Stream) -> Counted:
-        """The pairs, counted now or by the run that this one goes on with."""
+        """Return the counted pairs, loaded from an unfinished run if it has saved them."""
         if work.has_pairs:
             with events.phase("load"):
                 return load_counted(work.pairs_dir)
@@ -125,8 +126,8 @@ class Embed:
                 advance=phase.advance,
             )
         if len(corpus.vocabulary) < 2:
-            problem = f"{corpus.vocabulary.words[0]!r} is the only word that is frequent enough"
-            raise NothingToLearnError(problem, "Give more text, or a lower minimum count.")
+            problem = f"{corpus.vocabulary.words[0]!r} is the only word that occurs often enough"
+            raise NothingToLearnError(problem, "Use more text or a lower minimum count.")
         with events.phase("cooccurrence", total=corpus.num_known_tokens, unit="words") as phase:
             pairs = count_pairs(corpus, text.pairs, resources=resources, advance=phase.advance)
         about = {

@@ -1,4 +1,4 @@
-"""Predicted costs of each part of the job, from the estimate."""
+"""Predicted costs of the phases of an embeddings job, from the estimate."""
 
 import math
 
@@ -10,16 +10,16 @@ from talka.train.models.glove.slices import BATCH_PAIRS, predicted_bytes
 from talka.units import format_count
 
 SAMPLE_PAIRS_OF_RANKS = 100_000
-_START_WORKERS_S = 1.5  # torch loaded, processes forked, connected, and kernels loaded
+_START_WORKERS_S = 1.5  # to load torch, fork and connect processes, and load kernels
 
 
 def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicted]:
-    """Predict each phase; without an estimate only the reason why nothing can be predicted."""
+    """Predict each phase; without an estimate, return rows that only give the reason."""
     if expected is None:
-        reason = "the corpus cannot be sampled: standard input, or no word often enough in it"
+        reason = "the corpus cannot be sampled: it is standard input or has no frequent words"
         return [Predicted(cost_id, None, None, reason) for cost_id in ("cooccurrence", "train")]
     tokens, pairs = format_count(expected.num_tokens), format_count(expected.num_pairs)
-    counted = f"{tokens} words, {format_count(expected.num_words)} different ones kept"
+    counted = f"{tokens} words of text, {format_count(expected.num_words)} in the vocabulary"
     threads = f"{config.threads} threads"
     rate = expected.train_pairs_per_s
     return [
@@ -32,19 +32,19 @@ def predictions(config: EmbedConfig, expected: Estimate | None) -> list[Predicte
 def training_costs(
     config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, cost_id: str = "train"
 ) -> list[Predicted]:
-    """Predict training on this many pairs, at the speed measured for the chosen way."""
+    """Predict training on this many pairs, at the speed measured for the chosen parallelism."""
     total = config.epochs * num_pairs
     pairs = f"{config.epochs} epochs of {format_count(num_pairs)}"
     if config.parallel == "threads":
-        reason = f"{pairs} pairs at {format_count(pairs_per_s)} a second"
+        reason = f"{pairs} pairs at {format_count(pairs_per_s)} per second"
         return [Predicted(cost_id, None, total / pairs_per_s, reason)]
     workers = config.workers
     products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
     sent = predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers))
     seconds = products / pairs_per_s
-    reason = f"{pairs} products of 4 bytes, summed over {workers} workers {num_rounds} times"
-    start = f"torch loaded, {workers} workers started and connected"
+    reason = f"{pairs} products of 4 bytes, summed over {workers} workers in {num_rounds} rounds"
+    start = f"loading torch, starting and connecting {workers} workers"
     return [
         Predicted(f"{cost_id}/start", None, _START_WORKERS_S, start),
         Predicted(cost_id, sent, seconds, reason),

@@ -1,4 +1,4 @@
-"""`--parallel dimensions`: a gang of processes, each with a slice of all vectors."""
+"""Training with `--parallel dimensions`: a gang of processes, each with a slice of all vectors."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ def train_slices(
     *,
     cost_id: str = "train",
 ) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
-    """Vectors and losses, trained by `config.workers` processes on the pairs saved in `work`."""
+    """Train with `config.workers` processes on the pairs in `work`; return vectors and losses."""
     results = engine.gang(_main, config, work, cost_id, time.time(), size=config.workers)
     losses: dict[str, list[float]] = work.losses()
     return np.hstack(results), losses
@@ -66,7 +66,7 @@ def _main(
             losses["loss"].append(model.evaluate(sample, sum_over_ranks))
             with phase.aside("save"):
                 model.save(_path(work, epoch + 1, worker.rank))
-                dist.barrier()  # all slices are there: now this epoch counts
+                dist.barrier()  # all slices are saved: the epoch can be recorded as done
                 if worker.rank == 0:
                     work.epoch_done(losses)
         phase.sent_bytes = sent_bytes() - before

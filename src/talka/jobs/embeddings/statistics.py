@@ -1,4 +1,4 @@
-"""Shares and rank correlations with their 95% intervals."""
+"""Shares and rank correlations with 95% confidence intervals."""
 
 import math
 from typing import NamedTuple
@@ -6,16 +6,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Z_95 = 1.959963984540054  # 97.5% of the normal distribution lie below
+Z_95 = 1.959963984540054  # 97.5% quantile of the normal distribution
 
 
 class Interval(NamedTuple):
+    """A confidence interval."""
+
     low: float
     high: float
 
 
 def wilson(num_hits: int, num_tries: int) -> Interval:
-    """95% interval of a share (Wilson, 1927): honest for few tries and for shares near 0 and 1.
+    """Return the 95% interval of a share (Wilson, 1927), valid for few tries and extreme shares.
 
     >>> [round(bound, 3) for bound in wilson(8, 10)]
     [0.49, 0.943]
@@ -30,7 +32,7 @@ def wilson(num_hits: int, num_tries: int) -> Interval:
 
 
 def ranks(values: ArrayLike) -> NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of theirs.
+    """Return ranks from 1; equal values get the mean of their ranks.
 
     >>> ranks([10, 30, 20, 20]).tolist()
     [1.0, 4.0, 2.5, 2.5]
@@ -41,7 +43,7 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def spearman(left: ArrayLike, right: ArrayLike) -> float | None:
-    """Rank correlation, ties included; None when one side does not vary.
+    """Return the rank correlation, with ties; None if one side is constant.
 
     >>> spearman([1, 2, 3], [1, 4, 9]), spearman([1, 1], [1, 2])
     (1.0, None)
@@ -54,10 +56,10 @@ def spearman(left: ArrayLike, right: ArrayLike) -> float | None:
 
 
 def spearman_interval(rho: float, num_pairs: int) -> Interval | None:
-    """95% interval of a rank correlation, None for fewer than four pairs.
+    """Return the 95% interval of a rank correlation; None for fewer than four pairs.
 
-    Fisher's transform with the variance for ranks, (1 + rho^2 / 2) / (n - 3), of Bonett and Wright
-    (2000): Fisher's own 1 / (n - 3) is too narrow for large rho.
+    Uses Fisher's transform with the variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000);
+    Fisher's 1 / (n - 3) makes the interval too narrow for large rho.
     """
     if num_pairs < 4:
         return None

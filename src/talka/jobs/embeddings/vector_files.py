@@ -1,7 +1,7 @@
-"""Word vectors as files: Arrow for ourselves, text for everyone else.
+"""Files of word vectors: Arrow for talka, text for other programs.
 
-Text is what GloVe's program writes, `word v1 v2 ...` a line; with a first line `num_words dim` it
-is word2vec's form. Either is read, and gensim's KeyedVectors reads both.
+The text format is that of GloVe's program, `word v1 v2 ...` per line; with a first line
+`num_words dim` it is word2vec's format. Both can be read, also by gensim's KeyedVectors.
 """
 
 import itertools
@@ -34,7 +34,7 @@ class StoredVectors(NamedTuple):
 
 
 class VectorFileError(TalkaError):
-    """Word vectors cannot be read.
+    """A file or folder of word vectors that cannot be read.
 
     >>> print(VectorFileError("here", "has neither vectors.arrow nor vectors.txt"))
     cannot read word vectors: here has neither vectors.arrow nor vectors.txt.
@@ -51,6 +51,7 @@ class VectorFileError(TalkaError):
 
 
 def write_vectors(stored: StoredVectors, directory: Path, *, header: bool) -> None:
+    """Write vectors.txt and vectors.arrow; each file appears when it is complete."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with (
@@ -60,11 +61,11 @@ def write_vectors(stored: StoredVectors, directory: Path, *, header: bool) -> No
             _write_text(text, stored, header=header)
             _write_arrow(arrow, stored)
     except OSError as error:
-        raise output_error(directory, error, "Give a folder that you may write to.") from error
+        raise output_error(directory, error, "Choose a folder that you may write to.") from error
 
 
 def _write_text(path: Path, stored: StoredVectors, *, header: bool) -> None:
-    line = "%s" + " %.6f" * stored.dim + "\n"  # six decimals, as GloVe's program
+    line = "%s" + " %.6f" * stored.dim + "\n"  # six decimals, like GloVe's program
     with path.open("w", encoding="utf-8", newline="\n") as file:
         if header:
             file.write(f"{len(stored.words)} {stored.dim}\n")
@@ -86,17 +87,19 @@ def _write_arrow(path: Path, stored: StoredVectors) -> None:
 
 
 def read_vectors(directory: Path) -> StoredVectors:
+    """Read vectors.arrow, or vectors.txt if there is no vectors.arrow."""
     for name, read in ((ARROW_NAME, _read_arrow), (TEXT_NAME, _read_text)):
         path = directory / name
         try:
             if path.is_file():
                 return _checked(read(path), path)
         except OSError as error:
-            raise VectorFileError(str(path), f"failed ({error.strerror or error})") from error
+            problem = f"cannot be opened or read ({error.strerror or error})"
+            raise VectorFileError(str(path), problem) from error
         except UnicodeDecodeError as error:
             raise VectorFileError(str(path), "is not UTF-8 text") from error
     if not directory.is_dir():
-        raise VectorFileError(str(directory), "is no folder")
+        raise VectorFileError(str(directory), "is not a folder")
     raise VectorFileError(str(directory), f"has neither {ARROW_NAME} nor {TEXT_NAME}")
 
 
@@ -104,14 +107,15 @@ def _checked(stored: StoredVectors, path: Path) -> StoredVectors:
     wrong = np.flatnonzero(~np.isfinite(stored.vectors).all(axis=1))
     if len(wrong):
         word = stored.words[wrong[0]]
-        raise VectorFileError(str(path), f"has a value that is no number in the vector of {word!r}")
+        problem = f"has a value that is not a finite number in the vector of {word!r}"
+        raise VectorFileError(str(path), problem)
     return stored
 
 
 def _read_arrow(path: Path) -> StoredVectors:
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        table.validate(full=True)  # an offset that points nowhere would end the process
+        table.validate(full=True)  # an invalid offset would crash the process
         words, lists = table["word"].to_pylist(), table["vector"]
         dim = lists.type.list_size
         chunks = [chunk.flatten().to_numpy().reshape(-1, dim) for chunk in lists.chunks]
@@ -120,13 +124,14 @@ def _read_arrow(path: Path) -> StoredVectors:
         known = counts.null_count == 0 and len(counts) > 0
     except (pa.ArrowException, LookupError, AttributeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise VectorFileError(str(path), f"is damaged or no file of vectors ({reason})") from error
+        problem = f"is damaged or not a file of word vectors ({reason})"
+        raise VectorFileError(str(path), problem) from error
     vectors = np.ascontiguousarray(vectors, np.float32)
     return StoredVectors(words, vectors, counts.to_numpy() if known else None)
 
 
 def _read_text(path: Path) -> StoredVectors:
-    with path.open(encoding="utf-8", newline="\n") as file:  # other line ends may be inside words
+    with path.open(encoding="utf-8", newline="\n") as file:  # words may contain other line ends
         first, second = file.readline(), file.readline()
         begin = [line for line in (first, second) if line]
         if _is_header(first, second):
@@ -140,7 +145,7 @@ def _fields(line: str) -> list[str]:
 
 
 def _is_header(first: str, second: str) -> bool:
-    """Two whole numbers, the second of which is how many values the next line has."""
+    """Return whether a line is two whole numbers, the second the number of values per line."""
     fields = _fields(first)
     return (
         len(fields) == 2
@@ -157,7 +162,7 @@ def _parse(path: Path, lines: Iterable[str]) -> tuple[list[str], NDArray[np.floa
         try:
             row = np.array([float(value) for value in values], np.float32)
         except ValueError as error:
-            raise VectorFileError(str(path), f"has a value in row {number}: {error}") from None
+            raise VectorFileError(str(path), f"has a bad value in row {number}: {error}") from None
         if not word or not values or (rows and len(row) != len(rows[0])):
             wanted = f"{len(rows[0])} values" if rows else "a word and its values"
             raise VectorFileError(str(path), f"must have {wanted} in row {number}")

@@ -1,7 +1,7 @@
-"""Word vectors to ask questions of: neighbours, analogies, the vector of a word.
+"""Word vectors in memory: neighbours, analogies, the vector of a word.
 
-DIR/vectors.arrow   word, count, vector; exact, loads at once
-DIR/vectors.txt     `word v1 v2 ...` a line, for everyone else (`vector_files.py`)
+DIR/vectors.arrow   word, count, vector; exact and fast to load
+DIR/vectors.txt     `word v1 v2 ...` per line, for other programs (`vector_files.py`)
 """
 
 import difflib
@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError, UnknownNameError
 
-# Letters by which a misspelt word may be longer or shorter than what was meant. Without this bound
-# the search through 70,000 words takes a second.
+# Difference in length between a misspelt word and its suggested correction. Without this bound the
+# search through 70,000 words takes a second.
 SPELLING_SLACK = 2
 
 
 class Neighbour(NamedTuple):
+    """A word and its similarity to the word or point that was asked for."""
+
     word: str
     similarity: float
-    """Cosine, from -1 to 1."""
+    """Cosine similarity, from -1 to 1."""
 
 
 class UnknownWordError(UnknownNameError):
-    """The vocabulary does not have this word.
+    """A word that is not in the vocabulary.
 
     >>> print(UnknownWordError("kign", "king", 69152))
     no word 'kign' among the 69,152 of these embeddings. Did you mean 'king'?
@@ -60,28 +62,28 @@ class Embeddings:
         counts: NDArray[np.int64] | None = None,
     ) -> None:
         if vectors.ndim != 2 or len(vectors) != len(words):
-            raise InvalidValueError("vectors", vectors.shape, f"{len(words)} rows, one a word")
+            raise InvalidValueError("vectors", vectors.shape, f"{len(words)} rows, one per word")
         if counts is not None and len(counts) != len(words):
-            raise InvalidValueError("counts", len(counts), f"{len(words)} numbers, one a word")
+            raise InvalidValueError("counts", len(counts), f"{len(words)} numbers, one per word")
         self.words = tuple(words)
         self.vectors = np.ascontiguousarray(vectors, np.float32)
         self.counts = counts
-        """How often each word was seen; None when the file did not say."""
+        """Occurrences of each word; None if the file does not contain them."""
         self._place = {word: place for place, word in reversed(list(enumerate(self.words)))}
 
     @classmethod
     def load(cls, directory: Path | str) -> "Embeddings":
-        """Read DIR/vectors.arrow, or DIR/vectors.txt if only that is there."""
+        """Read DIR/vectors.arrow, or DIR/vectors.txt if only that exists."""
         from talka.jobs.embeddings.vector_files import read_vectors
 
         stored = read_vectors(Path(directory))
         return cls(stored.words, stored.vectors, counts=stored.counts)
 
     def save(self, directory: Path | str, *, header: bool = False) -> None:
-        """Write both files, whole or not at all.
+        """Write vectors.txt and vectors.arrow; each file appears when it is complete.
 
         header
-            Begin vectors.txt with the line `num_words dim`, as word2vec has it.
+            Begin vectors.txt with the line `num_words dim`, like word2vec.
         """
         from talka.jobs.embeddings.vector_files import StoredVectors, write_vectors
 
@@ -100,7 +102,7 @@ class Embeddings:
 
     @cached_property
     def is_lower_cased(self) -> bool:
-        """Whether no word has a capital letter, as after tokenizers that lower-case the text."""
+        """Whether no word has a capital letter, as with tokenizers that lower-case the text."""
         return all(word == word.lower() for word in self.words)
 
     def __len__(self) -> int:
@@ -114,22 +116,22 @@ class Embeddings:
         return vector
 
     def place(self, word: str) -> int:
-        """The number of a word; unknown ones are an error that names the nearest spelling."""
+        """Return the index of a word; the error for an unknown word suggests the nearest one."""
         try:
             return self._place[word]
         except KeyError:
             raise UnknownWordError(word, self._nearest_spelling(word), len(self)) from None
 
     def similar(self, word: str, k: int = 10) -> list[Neighbour]:
-        """The `k` words whose vectors point most nearly the same way."""
+        """Return the `k` words with the highest cosine similarity to a word."""
         place = self.place(word)
         return self._nearest(self.unit_vectors[place], k, without=(place,))
 
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
-        """What is to `c` as `b` is to `a`: the words nearest to b - a + c, these three left out.
+        """Return the `k` words nearest to b - a + c, except a, b and c: "a is to b as c is to ...".
 
-        `analogy("man", "king", "woman")` asks for king - man + woman. The order of words is that
-        of analogy files, and the three are scaled to length 1 first, as evaluation does it.
+        `analogy("man", "king", "woman")` computes king - man + woman. The order of words is that of
+        analogy files. The three vectors are first scaled to length 1, as in `evaluate`.
         """
         places = [self.place(word) for word in (a, b, c)]
         unit_a, unit_b, unit_c = self.unit_vectors[places]
@@ -144,7 +146,7 @@ class Embeddings:
         cosines = self.unit_vectors @ (target / (length or 1.0))
         cosines[list(without)] = -np.inf
         k = min(k, len(self) - len(set(without)))
-        # Everything as good as the k-th, so that ties go to the more frequent word.
+        # Keep all that tie with the k-th, so that the more frequent of equal words is returned.
         threshold = np.partition(cosines, len(self) - k)[len(self) - k] if k else np.inf
         places = np.flatnonzero(cosines >= threshold)
         places = places[np.argsort(-cosines[places], kind="stable")][:k]

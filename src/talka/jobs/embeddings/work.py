@@ -1,10 +1,10 @@
-"""DIR.unfinished of an embeddings job: what it has done so far, and how it becomes the output.
+"""DIR.unfinished of an embeddings job: its progress, and how it becomes the output.
 
-DIR.unfinished/pairs/           vocabulary and pairs, when co-occurrence is done
+DIR.unfinished/pairs/           vocabulary and pairs, after co-occurrence counting
                epoch-N.model    the model after epoch N (.rank-R: the slice of rank R)
-               losses.json      losses of the epochs so far
-               output/          becomes DIR, by one rename, when all is done
-               replaced/        the former DIR, under --force
+               losses.json      losses of the completed epochs
+               output/          becomes DIR by one rename when it is complete
+               replaced/        the former DIR, with --force
 """
 
 import errno
@@ -24,11 +24,11 @@ from talka.jobs.unfinished import Unfinished, as_typed
 RESULT_NAME = "result.json"
 _OUTPUT = {TEXT_NAME, ARROW_NAME, RESULT_NAME}
 # Options that may differ between a run and the one that resumes it.
-_FREE = {"--epochs", "--threads", "--memory-bytes"}
+_CHANGEABLE = {"--epochs", "--threads", "--memory-bytes"}
 
 
 class WorkFolder(Unfinished):
-    """See `Unfinished`; the output is a folder."""
+    """`Unfinished` for a job whose output is a folder."""
 
     job: ClassVar = "embed"
     saves: ClassVar = re.compile(
@@ -53,7 +53,7 @@ class WorkFolder(Unfinished):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether pairs were counted: without them a run starts from the beginning."""
+        """Whether counted pairs were saved; without them a run starts from the beginning."""
         return (self.pairs_dir / "pairs.json").exists()
 
     @property
@@ -61,14 +61,14 @@ class WorkFolder(Unfinished):
         return self.path / "output"
 
     def new_output_dir(self) -> Path:
-        """Empty: a run that was killed while it wrote leaves pieces of files there."""
+        """Create an empty output folder; a killed run may have left incomplete files in it."""
         with errors_about(self.out):
             shutil.rmtree(self.output_dir, ignore_errors=True)
             self.output_dir.mkdir()
         return self.output_dir
 
     def losses(self) -> dict[str, list[float]]:
-        """Of the epochs done so far."""
+        """Return the losses of the completed epochs."""
         path = self.path / "losses.json"
         try:
             saved = json.loads(path.read_text())
@@ -79,11 +79,11 @@ class WorkFolder(Unfinished):
             raise SavedStateError(str(path), f"is damaged ({error})") from error
 
     def model_path(self, epoch: int) -> Path:
-        """The model after this many epochs."""
+        """Return the path of the model after this many epochs."""
         return self.path / f"epoch-{epoch}.model"
 
     def epoch_done(self, losses: dict[str, list[float]]) -> None:
-        """Make the epoch whose model was just saved the one to go on from."""
+        """Record the epoch whose model was just saved as done, and remove older models."""
         epoch = len(losses["loss"])
         with errors_about(self.out):
             write_whole(self.path / "losses.json", json.dumps(losses))
@@ -92,15 +92,15 @@ class WorkFolder(Unfinished):
                     old.unlink()
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Put the output in its place, and remove what was needed on the way."""
+        """Move the output into place and remove the work folder."""
         with errors_about(self.out):
             write_whole(self.output_dir / RESULT_NAME, json.dumps(result, indent=2))
             if os.path.lexists(self.out):
                 if not self._force:
-                    advice = "Move it away, then go on with --resume."
-                    raise OutputError(str(self.out), "appeared while this ran", advice)
-                self.check_output()  # once more: somebody may have put something else there
-                shutil.rmtree(self.path / "replaced", ignore_errors=True)  # of a killed run
+                    advice = "Move it away, then continue with --resume."
+                    raise OutputError(str(self.out), "was created during the run", advice)
+                self.check_output()  # again: other files may have been put there during the run
+                shutil.rmtree(self.path / "replaced", ignore_errors=True)  # left by a killed run
                 self.out.rename(self.path / "replaced")
             self.output_dir.rename(self.out)
         self.remove()
@@ -116,35 +116,35 @@ class WorkFolder(Unfinished):
 
     def differences(self, before: dict[str, Any]) -> list[str]:
         former, now = dict(_options(before)), dict(_options(self._plan))
-        free = _FREE | ({"--workers"} if now["--parallel"] == "threads" else set())
+        unused = {"--workers"} if now["--parallel"] == "threads" else set()
         return [
             as_typed(name, former.get(name))
             for name, value in now.items()
-            if name not in free and value != former.get(name)
+            if name not in _CHANGEABLE | unused and value != former.get(name)
         ]
 
     def _check_plan(self) -> None:
         super()._check_plan()
         epochs, num_done = self._plan["epochs"], len(self.losses()["loss"])
         if epochs < num_done:
-            allowed = f"at least {num_done}, as many as the unfinished run has done"
+            allowed = f"at least {num_done}, the epochs that the unfinished run has completed"
             raise InvalidValueError("--epochs", epochs, allowed)
 
     def _check_replaceable(self) -> None:
         if not self.out.is_dir():
-            advice = "Vectors go into a folder: choose another --out, or move the file away."
+            advice = "Vectors are written into a folder: choose another --out, or move the file."
             raise OutputError(str(self.out), "is a file", advice)
         if not self._force:
             advice = "Choose another --out, or replace it with --force."
             raise OutputError(str(self.out), "exists already", advice)
         others = sorted({entry.name for entry in os.scandir(self.out)} - _OUTPUT)
-        if others:  # somebody's folder: --force must not cost them more than vectors
-            problem = f"holds other things than word vectors ({others[0]})"
+        if others:  # --force must not delete anything but vectors
+            problem = f"contains files that are not word vectors ({others[0]})"
             raise OutputError(str(self.out), problem, "Choose another --out.")
 
 
 def _options(plan: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """A plan as what was typed.
+    """Yield the options of a plan by their names on the command line, with their values.
 
     >>> list(_options({"dim": 8, "text": {"min_count": 5}}))
     [('--dim', 8), ('--min-count', 5)]

@@ -1,4 +1,4 @@
-"""Edges in a file to an answer for every vertex: `talka graph`."""
+"""The graph job: from a file of edges to a value for every vertex (`talka graph`)."""
 
 from talka.jobs.graph.config import Arguments, GraphConfig, Input, Placement
 from talka.jobs.graph.job import GraphJob

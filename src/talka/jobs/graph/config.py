@@ -1,4 +1,4 @@
-"""All that `talka graph` can be told, checked at birth."""
+"""Configuration of `talka graph`, checked when it is created."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from talka.graph.partitions.cutting import WAYS
 from talka.graph.reading.detect import READERS, FileFormat
 
 MAX_PARTITIONS: Final = 1_000
-"""Every two exchange mail in a superstep: the cost of a superstep grows with the square."""
+"""Every pair of partitions exchanges messages, so the cost of a superstep grows with the square."""
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "bfs": ("source",),
@@ -26,7 +26,7 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Input:
-    """A file of edges, and how it becomes a graph."""
+    """A file of edges and how to build a graph from it."""
 
     edges: str
     file_format: FileFormat = "auto"
@@ -41,7 +41,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arguments:
-    """What some algorithms take; None or empty: what the algorithm itself takes then."""
+    """Arguments of some algorithms; None or empty means the default of the algorithm."""
 
     source: tuple[str, ...] = ()
     damping: float | None = None
@@ -56,20 +56,20 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """In how many pieces, and where."""
+    """Number and kind of partitions, and the engine they run on."""
 
     num_partitions: int = 1
     partitioning: str = "ranges"
     engine: str = "embedded"
     checkpoint_every: int | None = None
-    """Supersteps between checkpoints; from their cost unless given."""
+    """Supersteps between checkpoints; chosen by the cost of a checkpoint if None."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.num_partitions <= MAX_PARTITIONS:
             allowed = f"a whole number from 1 to {MAX_PARTITIONS:,}"
             raise InvalidValueError("num_partitions", self.num_partitions, allowed)
         if self.partitioning not in WAYS:
-            raise UnknownNameError("way to cut a graph", self.partitioning, tuple(WAYS))
+            raise UnknownNameError("partitioning", self.partitioning, tuple(WAYS))
         if self.checkpoint_every is not None and self.checkpoint_every < 1:
             allowed = "a whole number of at least 1"
             raise InvalidValueError("checkpoint_every", self.checkpoint_every, allowed)
@@ -78,6 +78,8 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphConfig:
+    """All options of a graph job."""
+
     algorithm: str
     input: Input
     arguments: Arguments = field(default_factory=Arguments)
@@ -89,15 +91,15 @@ class GraphConfig:
         takes = _TAKES.get(self.algorithm, ())
         for name, value in dataclasses.asdict(self.arguments).items():
             if value not in (None, ()) and name not in takes:
-                who = [other for other in _TAKES if name in _TAKES[other]]
+                users = [other for other in _TAKES if name in _TAKES[other]]
                 problem = f"is not an option of {self.algorithm}"
-                raise OptionError(name, problem, f"Leave it out: it is for {', '.join(who)}.")
+                raise OptionError(name, problem, f"Remove it: it is for {', '.join(users)}.")
         if ALGORITHMS[self.algorithm].needs_source and not self.arguments.source:
             advice = f"Give the id of the vertex where {self.algorithm} starts."
             raise OptionError("source", "is missing", advice)
 
     def resolved(self) -> dict[str, Any]:
-        """Plain values, by the names of the command line."""
+        """Return plain values by their names on the command line."""
         plain = {
             "algorithm": self.algorithm,
             **dataclasses.asdict(self.input),

@@ -1,8 +1,8 @@
-"""Edges in, an answer for every vertex out: the whole job.
+"""The graph job: read edges, run an algorithm, write a value for every vertex.
 
     file -> graph -> partitions -> supersteps -> FILE
 
-Checkpoints lie in FILE.unfinished, so that `resume` goes on from the last one.
+Checkpoints are saved in FILE.unfinished, and `resume` continues from the last one.
 """
 
 import contextlib
@@ -20,27 +20,27 @@ from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
 from talka.jobs.graph.config import GraphConfig
-from talka.jobs.graph.plan import Plan, estimated_plan, plan_of
+from talka.jobs.graph.plan import Plan, estimated_plan, plan_for_graph
 from talka.jobs.graph.predictions import predict_reading, predict_supersteps
 from talka.jobs.graph.sample import needs_sample
 from talka.jobs.graph.work import CheckpointFolder
 from talka.machine import peak_memory_bytes
 
 _UNREADABLE = (EdgeFileError, GraphError, pa.ArrowException, OSError)
-_CUT_AS_IT_IS = ("bfs", "sssp", "pagerank")
-"""These run over the very cut that predictions are made from, so it costs nothing more."""
+_USES_PLANNED_CUT = ("bfs", "sssp", "pagerank")
+"""Algorithms that run on the partitions that predictions are made from, so a plan costs little."""
 
 
 class GraphJob:
-    """A job: see `talka.jobs.base.Job`.
+    """A graph algorithm on a file of edges, as a `talka.jobs.base.Job`.
 
     Parameters
     ----------
     out, format
-        The file that gets the answer, and what is written into it where its name does not say so;
-        without one the answer is kept in `answer`.
+        The output file, and its format if the suffix of the file does not determine it. Without
+        `out` the answer is kept in `answer`.
     watch
-        Hears every event, for whoever shows progress.
+        Called with every event, for showing progress.
     """
 
     def __init__(
@@ -68,36 +68,37 @@ class GraphJob:
             check_answer_fits(config.algorithm, self._format, is_table=is_table)
             self._unfinished = CheckpointFolder(out, config.resolved(), resume=resume, force=force)
         elif resume:
-            advice = "Checkpoints lie beside the output: give the --out of the run to continue."
+            advice = "Checkpoints are next to the output: add the --out of the run to continue."
             raise OptionError("--resume", "needs --out", advice)
 
     @property
     def can_be_resumed(self) -> bool:
+        """Whether a checkpoint was saved."""
         return self._unfinished is not None and self._unfinished.has_progress
 
     def make_plan(self, events: Stream) -> Plan:
-        """Read and cut the graph, or a sample of a large one: `explain` can then say more."""
+        """Read and partition the graph, or a sample of a large one, for a better `explain`."""
         plan = None
         if needs_sample(Path(self._config.input.edges)):
-            # A sample can be wrong where the whole is right: a header may count all of its lines.
+            # A sample can be invalid although the file is valid: its header may count all lines.
             with events.phase("graph/sample"), contextlib.suppress(*_UNREADABLE):
                 plan = estimated_plan(self._config)
         if plan is None:
             self._graph = self._read(events)
-            plan = plan_of(self._graph, self._config)
+            plan = plan_for_graph(self._graph, self._config)
         self._plan = plan
         return plan
 
     def explain(self) -> list[Predicted]:
-        """Predict from the size of the file; after `make_plan` the supersteps, too."""
+        """Predict reading from the size of the file and, after `make_plan`, the supersteps."""
         rows = predict_reading(self._config)
         if self._plan is not None and self._algorithm.runs_program:
             rows += predict_supersteps(self._config, self._plan)
         return rows
 
     def run(self, events: Stream) -> dict[str, Any]:
-        seen = _Seen()
-        with events.listening(seen.hear), events.listening(self._watch), self._work():
+        totals = _Totals()
+        with events.listening(totals.add), events.listening(self._watch), self._work_folder():
             graph = self._graph or self._read(events)
             self._predict(graph, events)
             self.answer = self._answer(graph, events)
@@ -112,13 +113,13 @@ class GraphJob:
             "num_vertices": graph.num_vertices,
             "num_edges": graph.num_edges,
             "num_rows": self.answer.num_rows if self._algorithm.runs_program else 0,
-            **seen.totals(),
+            **totals.result(),
             "peak_memory_bytes": peak_memory_bytes(),
         }
 
     @contextlib.contextmanager
-    def _work(self) -> Any:
-        """The folder of checkpoints, as long as the job goes on."""
+    def _work_folder(self) -> Any:
+        """Hold the folder for checkpoints while the job runs."""
         if self._unfinished is None:
             yield
             return
@@ -129,27 +130,27 @@ class GraphJob:
             self._unfinished.close()
 
     def _read(self, events: Stream) -> Graph:
-        given = self._config.input
+        source = self._config.input
         graph = Graph.from_edges(
-            given.edges,
-            directed=given.directed,
-            drop_duplicates=given.drop_duplicates,
-            drop_loops=given.drop_loops,
-            format=given.file_format,
+            source.edges,
+            directed=source.directed,
+            drop_duplicates=source.drop_duplicates,
+            drop_loops=source.drop_loops,
+            format=source.file_format,
             events=events,
         )
         num_partitions = self._config.placement.num_partitions
         if num_partitions > max(1, graph.num_vertices):
-            allowed = f"at most {max(1, graph.num_vertices):,}, as many as the graph has vertices"
+            allowed = f"at most {max(1, graph.num_vertices):,}, the number of vertices"
             raise InvalidValueError("num_partitions", num_partitions, allowed)
         return graph
 
     def _predict(self, graph: Graph, events: Stream) -> None:
-        """Predict the supersteps now that the graph is known, unless that was done before."""
-        is_known = self._plan is not None and not self._plan.is_estimate
-        if not is_known and self._config.algorithm in _CUT_AS_IT_IS:
+        """Predict the supersteps from the graph that was read, unless that was done before."""
+        is_exact = self._plan is not None and not self._plan.is_estimate
+        if not is_exact and self._config.algorithm in _USES_PLANNED_CUT:
             with events.phase("graph/plan"):
-                self._plan = plan_of(graph, self._config)
+                self._plan = plan_for_graph(graph, self._config)
             for row in predict_supersteps(self._config, self._plan):
                 events.emit(row)
 
@@ -167,40 +168,40 @@ class GraphJob:
                 resume=self._resume,
                 events=events,
             )
-            given = arguments_for(self._config, graph)
-            return self._algorithm.function(graph, **given, options=options)
+            arguments = arguments_for(self._config, graph)
+            return self._algorithm.function(graph, **arguments, options=options)
 
 
 def arguments_for(config: GraphConfig, graph: Graph) -> dict[str, Any]:
-    """What the algorithm is called with, besides the graph and its options."""
+    """Return the keyword arguments of the algorithm, except the graph and its options."""
     arguments = config.arguments
-    given: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         "damping": arguments.damping,
         "num_supersteps": arguments.num_supersteps,
         "tolerance": arguments.tolerance,
     }
     if arguments.source:
         name = "source" if ALGORITHMS[config.algorithm].needs_source else "sources"
-        given[name] = _ids(arguments.source, graph)
-    return {name: value for name, value in given.items() if value is not None}
+        keywords[name] = _ids(arguments.source, graph)
+    return {name: value for name, value in keywords.items() if value is not None}
 
 
 def _ids(typed: Sequence[str], graph: Graph) -> list[int | str]:
-    """Ids as the graph has them; what is no number is left for the graph to refuse."""
+    """Convert ids to the type of the graph's ids; the graph rejects text that is not a number."""
     if graph.ids.are_strings:
         return list(typed)
     return [int(text) if text.lstrip("-").isdecimal() else text for text in typed]
 
 
-class _Seen:
-    """Adds up what happens."""
+class _Totals:
+    """Totals over the events of a run, for its result."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
         self._supersteps: list[SuperstepDone] = []
         self._notes: list[str] = []
 
-    def hear(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         if isinstance(event, Noted):
             self._notes.append(event.message)
         if isinstance(event, SuperstepDone):
@@ -210,12 +211,12 @@ class _Seen:
                 event.seconds or 0.0
             )
 
-    def totals(self) -> dict[str, Any]:
-        seconds = sum(one.seconds for one in self._supersteps)
-        edges = sum(one.edges for one in self._supersteps)
+    def result(self) -> dict[str, Any]:
+        seconds = sum(superstep.seconds for superstep in self._supersteps)
+        edges = sum(superstep.edges for superstep in self._supersteps)
         return {
             "num_supersteps": len(self._supersteps),
-            "sent_bytes": sum(one.sent_bytes for one in self._supersteps),
+            "sent_bytes": sum(superstep.sent_bytes for superstep in self._supersteps),
             "edges_per_s": edges / seconds if seconds else None,
             "seconds": self._seconds,
             "notes": self._notes,

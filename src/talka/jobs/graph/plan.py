@@ -1,7 +1,7 @@
-"""What a graph and its cut are like, and how fast this machine walks along its edges.
+"""Plan of a graph job: size of the graph and its partitions, and the speed of this machine.
 
-Small graphs are read for it. The plan of a large one is scaled up from a sample, so that it is there
-in seconds.
+A small graph is read for its plan. The plan of a large graph is scaled up from a sample, so that it
+takes only seconds.
 """
 
 import math
@@ -25,36 +25,37 @@ from talka.machine import num_cores
 
 _SAMPLE_EDGES: Final = 4_000_000
 _NUM_SAMPLES: Final = 3
-_LOOKS_BOTH_WAYS: Final = ("components", "communities")
-"""Over several partitions these run over the edges without their directions."""
+_IGNORES_DIRECTION: Final = ("components", "communities")
+"""Algorithms that treat edges as undirected if there are several partitions."""
 
 
 class Plan(NamedTuple):
-    """What is known of a graph and its cut before it runs."""
+    """Properties of a graph and its partitions that are known before the algorithm runs."""
 
     num_vertices: int
     num_edges: int
     num_partitions: int
     balance: float
-    """Edges of the largest partition over the mean."""
+    """Edges of the largest partition divided by the mean."""
     cut_edges: float
-    """Share of edges whose ends live apart."""
+    """Share of edges whose ends are in different partitions."""
     num_mirrors: int
-    """Values that travel when every vertex says something."""
+    """Values sent in a superstep in which every vertex sends."""
     graph_bytes: int
-    """Memory that the graph and its partitions take."""
+    """Memory of the graph and its partitions."""
     peak_bytes: int
-    """While it is built."""
+    """Peak memory while the graph is built."""
     edges_per_s: float
-    """At which one pass over all edges goes, measured on a sample of the rows."""
+    """Edges per second in one pass over all edges, measured on a sample of the rows."""
     is_estimate: bool = False
-    """Scaled up from a sample of the file; otherwise the whole graph was read."""
+    """Whether the plan was scaled up from a sample; otherwise the whole graph was read."""
 
 
-def plan_of(graph: Graph, config: GraphConfig) -> Plan:
+def plan_for_graph(graph: Graph, config: GraphConfig) -> Plan:
+    """Partition a graph as configured, and time a pass over a sample of its edges."""
     placement = config.placement
     whole = graph
-    if config.algorithm in _LOOKS_BOTH_WAYS and placement.num_partitions > 1:
+    if config.algorithm in _IGNORES_DIRECTION and placement.num_partitions > 1:
         whole = graph.undirected()
     cut = whole.cut(placement.num_partitions, placement.partitioning)
     rows = [graph.out] if graph.into is graph.out else [graph.out, graph.into]
@@ -74,24 +75,24 @@ def plan_of(graph: Graph, config: GraphConfig) -> Plan:
 
 
 def estimated_plan(config: GraphConfig) -> Plan | None:
-    """Plan for a large file from a sample of it; None if a part of such a file cannot be read."""
-    given = config.input
+    """Estimate the plan for a large file from a sample; None if its format cannot be sampled."""
+    source = config.input
     with TemporaryDirectory(prefix="talka-") as folder:
-        sample = sample_of(Path(given.edges), given.file_format, Path(folder))
+        sample = sample_of(Path(source.edges), source.file_format, Path(folder))
         if sample is None:
             return None
         half, whole = (
             Graph.from_edges(
                 str(path),
-                directed=given.directed,
-                drop_duplicates=given.drop_duplicates,
-                drop_loops=given.drop_loops,
+                directed=source.directed,
+                drop_duplicates=source.drop_duplicates,
+                drop_loops=source.drop_loops,
                 format=sample.format,
             )
             for path in (sample.half, sample.whole)
         )
     doublings = math.log2(max(1.0, sample.growth))
-    first, plan = plan_of(half, config), plan_of(whole, config)
+    first, plan = plan_for_graph(half, config), plan_for_graph(whole, config)
 
     def grown(half: int, whole: int) -> int:
         return round(extrapolated(half, whole, doublings))
@@ -113,9 +114,9 @@ def estimated_plan(config: GraphConfig) -> Plan | None:
 
 
 def _range_of_ids(graph: Graph) -> int | None:
-    """Return how many integer ids lie between the smallest and the largest, both included.
+    """Return the number of integers from the smallest to the largest id; None for string ids.
 
-    Most files number their vertices without gaps: it is then their number.
+    Most files number their vertices without gaps, so this is the number of vertices.
     """
     if graph.ids.are_strings or not graph.num_vertices:
         return None
@@ -127,9 +128,10 @@ def _bytes_of(rows: Csr) -> int:
 
 
 def _sampled_rate(into: Csr, num_vertices: int) -> float:
-    """Sum the values of sources over rows of about four million edges: a superstep in small.
+    """Time a small superstep: sum the values of sources over rows of about four million edges.
 
-    The values are as many as those of the whole graph: fewer would fit into caches.
+    Returns edges per second. The array of values has the size of the whole graph, because a smaller
+    one would fit into caches.
     """
     num_rows = int(np.searchsorted(into.offsets, _SAMPLE_EDGES, side="right")) - 1
     num_rows = min(max(num_rows, 1), into.num_rows)
@@ -140,11 +142,11 @@ def _sampled_rate(into: Csr, num_vertices: int) -> float:
         columns = (columns[:num_edges] * stretch).astype(columns.dtype)
     values, sums = np.ones(num_vertices), np.empty(num_rows)
     cuts = balanced_cuts(into.offsets[: num_rows + 1], num_cores())
-    given = (into.offsets, columns, values, 0.0, sums)
-    over_ranges(GATHERS["sum"], np.zeros_like(cuts), *given)  # loads the kernel
+    arguments = (into.offsets, columns, values, 0.0, sums)
+    over_ranges(GATHERS["sum"], np.zeros_like(cuts), *arguments)  # loads the kernel
     times_s = []
     for _ in range(_NUM_SAMPLES):
         start_s = time.perf_counter()
-        over_ranges(GATHERS["sum"], cuts, *given)
+        over_ranges(GATHERS["sum"], cuts, *arguments)
         times_s.append(time.perf_counter() - start_s)
     return num_edges / statistics.median(times_s)

@@ -1,7 +1,7 @@
-"""What a job over a graph will cost: from the file before it is read, from the cut afterwards.
+"""Predicted costs of a graph job: from the file before it is read, from its partitions afterwards.
 
-Bytes are exact where every vertex speaks in every superstep: one message for each mirror. Where
-only a frontier speaks they are an estimate, and the reason says so.
+Sent bytes are exact for algorithms in which every vertex sends in every superstep: one message per
+mirror. If only a frontier sends, they are an estimate, and the reason begins with "about".
 """
 
 from pathlib import Path
@@ -14,37 +14,37 @@ from talka.jobs.graph.config import GraphConfig
 from talka.jobs.graph.plan import Plan
 from talka.units import format_bytes, format_count
 
-_TEXT_BYTES_PER_S: Final = 100e6  # of lines of ids, by two ordinary cores
-_BUILT_EDGES_PER_S: Final = 10e6  # renumbered and grouped both ways, by two ordinary cores
-_LOAD_S: Final = 0.5  # kernels from the disk, where they were compiled before
-_LOAD_TO_BUILD_S: Final = 0.03  # the same for those that renumber and group edges
+_TEXT_BYTES_PER_S: Final = 100e6  # lines of ids parsed by two ordinary cores
+_BUILT_EDGES_PER_S: Final = 10e6  # renumbered and grouped in both directions by two ordinary cores
+_LOAD_S: Final = 0.5  # to load kernels from disk that were compiled before
+_LOAD_TO_BUILD_S: Final = 0.03  # the same for the kernels that renumber and group edges
 _SAMPLE_BYTES: Final = 1 << 16
 _PLACE_BYTES: Final = 4
-_SUPERSTEP_S: Final = 0.003  # to submit, to hear reports, to decide
-_MAX_ROWS: Final = 100  # of supersteps; all later ones cost as much as the last of them
+_SUPERSTEP_S: Final = 0.003  # to submit tasks, collect reports and decide whether to halt
+_MAX_ROWS: Final = 100  # single supersteps listed; all later ones cost the same
 _TEXT_FORMATS: Final = ("edges", "csv", "tsv", "ldbc")
 
 
-class _Talk(NamedTuple):
-    """How an algorithm talks."""
+class _Messages(NamedTuple):
+    """Messages that an algorithm sends."""
 
     message_bytes: int
     num_supersteps: int | None
-    """In each of which everybody speaks; None: whoever has changed speaks."""
+    """Supersteps in which every vertex sends; None if only changed vertices send."""
 
 
 def predict_reading(config: GraphConfig) -> list[Predicted]:
-    """Reading and building, from the size of the file and a look at its first lines."""
-    given = config.input
-    path = Path(given.edges)
+    """Predict reading and building from the size of the file and its first lines."""
+    source = config.input
+    path = Path(source.edges)
     if is_piped(path):
         return _unknown_reading("a pipe")
     try:
         num_bytes = path.stat().st_size
-        line_bytes = _bytes_of_a_line(path)
+        line_bytes = _mean_line_bytes(path)
     except OSError:
-        return []  # the reader says what is wrong with it
-    format = format_of(path) if given.file_format == "auto" else given.file_format
+        return []  # the reader reports the error
+    format = format_of(path) if source.file_format == "auto" else source.file_format
     size = format_bytes(num_bytes)
     if format not in _TEXT_FORMATS or path.suffix in (".gz", ".zst"):
         return _unknown_reading(size)
@@ -55,77 +55,82 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
             "graph/read",
             None,
             _LOAD_S + num_bytes / _TEXT_BYTES_PER_S,
-            f"{size} at {rate} a second, after kernels were loaded",
+            f"{size} at {rate} per second, after loading kernels",
         ),
         Predicted(
             "graph/build",
             None,
             _LOAD_TO_BUILD_S + num_edges / _BUILT_EDGES_PER_S,
-            f"about {format_count(num_edges)} edges at {built} a second, after kernels were loaded",
+            f"about {format_count(num_edges)} edges at {built} per second, after loading kernels",
         ),
     ]
 
 
-def _unknown_reading(what: str) -> list[Predicted]:
-    reason = f"{what}: not known before it is read"
+def _unknown_reading(input_description: str) -> list[Predicted]:
+    reason = f"{input_description}: not known before it is read"
     return [Predicted(cost_id, None, None, reason) for cost_id in ("graph/read", "graph/build")]
 
 
 def predict_supersteps(config: GraphConfig, plan: Plan) -> list[Predicted]:
-    talk = _talk_of(config)
+    """Predict all supersteps together and, if every vertex sends in each, every single one."""
+    messages = _messages_of(config)
     mirrors = f"{format_count(plan.num_mirrors)} mirrors"
-    if talk is None:
-        reason = f"{mirrors}; what travels depends on the graph"
+    if messages is None:
+        reason = f"{mirrors}; the number of messages depends on the graph"
         return [Predicted("graph/supersteps", None if plan.num_mirrors else 0.0, None, reason)]
     pass_s = _pass_seconds(config, plan)
-    if talk.num_supersteps is None:
-        record_bytes = talk.message_bytes + _PLACE_BYTES
-        reason = f"about: {mirrors} told once in {record_bytes} bytes, all edges walked once"
+    if messages.num_supersteps is None:
+        record_bytes = messages.message_bytes + _PLACE_BYTES
+        reason = f"about: {mirrors} updated once with {record_bytes} bytes, all edges visited once"
         sent_bytes = float(plan.num_mirrors * record_bytes)
         return [Predicted("graph/supersteps", sent_bytes, pass_s, reason)]
-    return _of_everybody(talk, plan, pass_s)
+    return _predict_full_supersteps(messages, plan, pass_s)
 
 
-def _of_everybody(talk: _Talk, plan: Plan, pass_s: float | None) -> list[Predicted]:
-    assert talk.num_supersteps is not None
-    last = talk.num_supersteps
-    sent_bytes = float(plan.num_mirrors * talk.message_bytes)
+def _predict_full_supersteps(
+    messages: _Messages, plan: Plan, pass_s: float | None
+) -> list[Predicted]:
+    """Predict supersteps in which every vertex sends."""
+    assert messages.num_supersteps is not None
+    last = messages.num_supersteps
+    sent_bytes = float(plan.num_mirrors * messages.message_bytes)
     edges, speed = format_count(plan.num_edges), format_count(plan.edges_per_s)
     rows = [
         Predicted(
             "graph/supersteps",
             sent_bytes * last,
             None if pass_s is None else pass_s * last,
-            f"{last} x {edges} edges at {speed} a second (a sample)",
+            f"{last} x {edges} edges at {speed} per second (measured on a sample)",
         )
     ]
-    reason = f"{format_count(plan.num_mirrors)} mirrors x {talk.message_bytes} bytes"
+    reason = f"{format_count(plan.num_mirrors)} mirrors x {messages.message_bytes} bytes"
     for superstep in range(min(last, _MAX_ROWS)):
         rows.append(Predicted(f"superstep/{superstep}", sent_bytes, pass_s, reason))
     if last < _MAX_ROWS:
-        rows.append(Predicted(f"superstep/{last}", 0.0, None, "the last one says nothing"))
+        rows.append(Predicted(f"superstep/{last}", 0.0, None, "the last superstep sends nothing"))
     return rows
 
 
-def _talk_of(config: GraphConfig) -> _Talk | None:
+def _messages_of(config: GraphConfig) -> _Messages | None:
+    """Return what the algorithm sends; None if that depends on the graph."""
     arguments = config.arguments
     if config.algorithm == "pagerank":
         most = 20 if arguments.tolerance is None else 100
-        return _Talk(8, most if arguments.num_supersteps is None else arguments.num_supersteps)
+        return _Messages(8, most if arguments.num_supersteps is None else arguments.num_supersteps)
     if config.algorithm in ("bfs", "sssp"):
-        return _Talk(4 if config.algorithm == "bfs" else 8, None)
+        return _Messages(4 if config.algorithm == "bfs" else 8, None)
     return None
 
 
 def _pass_seconds(config: GraphConfig, plan: Plan) -> float | None:
-    """One walk along all edges; on other machines nobody has measured it."""
+    """Return the seconds of one pass over all edges; None on other machines, not measured there."""
     if config.placement.engine != "embedded":
         return None
     num_edges = plan.num_edges * (1 if config.input.directed else 2)
     return _SUPERSTEP_S + (num_edges / plan.edges_per_s if plan.edges_per_s else 0.0)
 
 
-def _bytes_of_a_line(path: Path) -> float:
+def _mean_line_bytes(path: Path) -> float:
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
     return max(len(sample) / max(sample.count(b"\n"), 1), 2.0)

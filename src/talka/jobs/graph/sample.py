@@ -1,7 +1,7 @@
-"""A sample of a large edge file: slices from all over it, as a small file of the same format.
+"""Samples of large edge files: slices of the file, written as a small file of the same format.
 
-Reading a large graph takes minutes, and a plan has to be there in seconds. Slices come from the
-whole file because edges are often sorted; a compressed file can only be read from its beginning.
+Reading a large graph takes minutes, but a plan must be available in seconds. Slices are spread over
+the whole file because edges are often sorted; compressed files can only be read from the beginning.
 """
 
 import re
@@ -18,14 +18,14 @@ from talka.graph.reading.detect import FileFormat, format_of
 from talka.inputs import is_piped
 
 MAX_WHOLE_BYTES: Final = 48_000_000
-"""Smaller files are read as a whole: that takes a second or two, and the plan is exact."""
+"""Smaller files are read completely: that takes a second or two, and the plan is exact."""
 SAMPLE_BYTES: Final = 16_000_000
 SAMPLE_ROWS: Final = 1_000_000
 _NUM_SLICES: Final = 64
 _PIECE_BYTES: Final = 1 << 17
 _BATCH_ROWS: Final = SAMPLE_ROWS // _NUM_SLICES
 _LINES: Final = ("edges", "csv", "tsv", "ldbc", "adjacency", "mtx")
-"""Text formats whose lines mean the same anywhere in the file."""
+"""Text formats whose lines do not depend on their position in the file."""
 _MATRIX_SIZE: Final = re.compile(rb"^(?!%)\s*(\d+)\s+(\d+)\s+\d+\s*$", re.MULTILINE)
 
 
@@ -33,20 +33,20 @@ class GraphSample(NamedTuple):
     """Two small files with edges of a large one."""
 
     half: Path
-    """Every other slice of `whole`; both tell how counts grow with the number of edges."""
+    """Every other slice of `whole`, to estimate how counts grow with the number of edges."""
     whole: Path
     format: FileFormat
     growth: float
-    """Times that the large file is larger than `whole`."""
+    """Size of the large file divided by the size of `whole`."""
 
 
 def needs_sample(path: Path) -> bool:
-    """Return whether a file is too large to be read for its plan."""
+    """Return whether a file is too large to be read completely for its plan."""
     return not is_piped(path) and path.is_file() and path.stat().st_size > MAX_WHOLE_BYTES
 
 
 def sample_of(path: Path, format: FileFormat, folder: Path) -> GraphSample | None:
-    """Write samples of a file into `folder`; None if a part of such a file cannot be read."""
+    """Write samples of a file into `folder`; return None if its format cannot be sampled."""
     format = format_of(path) if format == "auto" else format
     if format in ("parquet", "arrow"):
         return _table_sample(path, format, folder)
@@ -59,19 +59,19 @@ def sample_of(path: Path, format: FileFormat, folder: Path) -> GraphSample | Non
     for part, chosen in ((half, slices[::2]), (whole, slices)):
         text = b"".join(chosen)
         part.write_bytes(_with_matrix_size(text) if format == "mtx" else text)
-    # The vertices that LDBC lists in a second file matter little: nearly all have edges.
+    # The second file of LDBC, a list of vertices, matters little: nearly all have edges.
     return GraphSample(half, whole, "edges" if format == "ldbc" else format, growth)
 
 
 def _slices_of_lines(path: Path) -> tuple[list[bytes], float]:
-    """Whole lines from places spread over the file; the first slice has its header."""
+    """Return whole lines from evenly spaced positions, and the growth; slice 0 has the header."""
     num_bytes, slice_bytes = path.stat().st_size, SAMPLE_BYTES // _NUM_SLICES
     slices = []
     with path.open("rb") as file:
         for number in range(_NUM_SLICES):
             file.seek(number * num_bytes // _NUM_SLICES)
             if number:
-                file.readline()  # the rest of a line that began before
+                file.readline()  # skip the rest of a line that began earlier
             slices.append(file.read(slice_bytes) + file.readline())
     if not slices[-1].endswith(b"\n"):
         slices[-1] += b"\n"
@@ -79,7 +79,7 @@ def _slices_of_lines(path: Path) -> tuple[list[bytes], float]:
 
 
 def _packed_lines(path: Path) -> tuple[list[bytes], float]:
-    """Lines from the beginning of a compressed file."""
+    """Return lines from the beginning of a compressed file, in slices, and the growth."""
     read_bytes, text = 0, bytearray()
 
     def pieces() -> Iterator[bytes]:
@@ -101,10 +101,10 @@ def _packed_lines(path: Path) -> tuple[list[bytes], float]:
 
 
 def _with_matrix_size(text: bytes) -> bytes:
-    """State in the size line of a MatrixMarket file how many entries follow in the sample."""
+    """Set the number of entries in the size line of a MatrixMarket file to that of the sample."""
     size = _MATRIX_SIZE.search(text)
     if size is None:
-        return text  # the reader reports what is wrong with it
+        return text  # the reader reports the error
     entries = text[size.end() :].lstrip(b"\r\n")
     counted = b"%b %b %d\n" % (size[1], size[2], entries.count(b"\n"))
     return text[: size.start()] + counted + entries

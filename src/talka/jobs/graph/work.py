@@ -1,6 +1,6 @@
 """FILE.unfinished of a graph job: checkpoints of supersteps.
 
-FILE.unfinished/superstep-N.checkpoint    everything that superstep N left
+FILE.unfinished/superstep-N.checkpoint    complete state after superstep N
 """
 
 import os
@@ -11,14 +11,14 @@ from talka.errors import OutputError
 from talka.files import unnamed_file
 from talka.jobs.unfinished import Unfinished, as_typed
 
-_FREE: Final = {"engine", "checkpoint_every"}
+_CHANGEABLE: Final = {"engine", "checkpoint_every"}
 """Options that may differ between a run and the one that resumes it."""
 _TYPED: Final = {"algorithm": "ALGORITHM", "edges": "EDGES", "file_format": "--input-format"}
-"""Names on the command line where they are not those of the plan."""
+"""Names on the command line that differ from those in the plan."""
 
 
 class CheckpointFolder(Unfinished):
-    """See `Unfinished`; the output is one file."""
+    """`Unfinished` for a job whose output is one file."""
 
     job: ClassVar = "graph"
     saves: ClassVar = re.compile(r"superstep-\d+\.checkpoint")
@@ -32,24 +32,25 @@ class CheckpointFolder(Unfinished):
         if self.out.is_dir() or self.out.name in ("", ".."):
             raise OutputError(str(self.out), "is a folder", "Give the name of a file.")
         if os.path.lexists(self.out) and not self.out.is_file():
-            raise OutputError(str(self.out), "is no ordinary file", "Choose another --out.")
+            raise OutputError(str(self.out), "is not a regular file", "Choose another --out.")
         if os.path.lexists(self.out) and not self._force:
             advice = "Choose another --out, or replace it with --force."
             raise OutputError(str(self.out), "exists already", advice)
         folder = self.out.parent
         if not folder.is_dir():
-            raise OutputError(str(self.out), "has no folder to be in", f"Make {folder} first.")
-        os.close(unnamed_file(folder))  # now, not after an hour of supersteps
+            advice = f"Create {folder} first."
+            raise OutputError(str(self.out), "is in a folder that does not exist", advice)
+        os.close(unnamed_file(folder))  # fail now, not after an hour of supersteps
 
     def differences(self, before: dict[str, Any]) -> list[str]:
         return [
             as_typed(_TYPED.get(name, f"--{name.replace('_', '-')}"), before.get(name))
             for name, value in self._plan.items()
-            if name not in _FREE and value != before.get(name)
+            if name not in _CHANGEABLE and value != before.get(name)
         ]
 
     def check_still_free(self) -> None:
-        """Raise OutputError if somebody made the file during the run."""
+        """Raise OutputError if the file was created by another process during the run."""
         if os.path.lexists(self.out) and not self._force:
-            advice = "Move it away, then go on with --resume, or run again."
-            raise OutputError(str(self.out), "appeared while this ran", advice)
+            advice = "Move it away, then continue with --resume, or run again."
+            raise OutputError(str(self.out), "was created during the run", advice)

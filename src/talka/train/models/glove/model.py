@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import InvalidValueError, SavedStateError
-from talka.threads import Crew
+from talka.threads import ThreadPool
 from talka.train.models.glove.base import (
     PAIR_DTYPE,
     DivergedError,
@@ -80,9 +80,9 @@ class GloVe:
         work = list(batches(visits, max_pairs=max_pairs))
         train = self._kernel_call(blocks)
         losses = []
-        with Crew(threads) as crew:
-            calls: Iterable[Future[float]] = (crew.submit(train, batch) for batch in work)
-            if threads > 1:  # all at once: in `crew.map`'s window one slow thread stalls the others
+        with ThreadPool(threads) as pool:
+            calls: Iterable[Future[float]] = (pool.submit(train, batch) for batch in work)
+            if threads > 1:  # all at once: in `pool.map`'s window one slow thread stalls the others
                 calls = list(calls)
             for batch, call in zip(work, calls, strict=True):
                 loss = call.result()
@@ -125,8 +125,8 @@ class GloVe:
             rows, cols = sample.rows[part], self.num_words + sample.cols[part]
             return float(sample_loss(self._table, rows, cols, np.log(counts), weights))
 
-        with Crew(threads) as crew:
-            parts = crew.map(loss_from, range(0, len(sample.rows), SAMPLE_PART))
+        with ThreadPool(threads) as pool:
+            parts = pool.map(loss_from, range(0, len(sample.rows), SAMPLE_PART))
             loss = math.fsum(parts)  # exactly rounded: parts may come from any thread
         if is_diverged(loss, len(sample.rows)):
             raise DivergedError(max(0, self.epochs_done - 1), self.config.learning_rate)
