@@ -1,6 +1,6 @@
 """What a compressor is: tensors in, bytes out; no ranks, no sockets.
 
-A `Compressor` is what exchanges use. All of ours are `Sectioned`: the base class walks the layout,
+A `Compressor` is what exchanges use. All of ours are `SectionCompressor`: the base class walks the layout,
 lets small pieces travel whole, names tensors in errors and writes header and sections; a member says
 how the values of ONE section become bytes, and back.
 """
@@ -68,7 +68,7 @@ class Draw:
     """64 bits of this worker alone: for rounding, where errors should cancel out."""
 
 
-class Sectioned(ABC):
+class SectionCompressor(ABC):
     """A compressor given by how it writes and reads one section."""
 
     name: ClassVar[str]
@@ -80,16 +80,16 @@ class Sectioned(ABC):
     """The mean of many encodings is the value itself."""
     fed_back: bool = False
     """Error feedback is around it; a member may have other defaults then."""
-    adds_up: ClassVar[bool] = False
-    """Sums can be made of what travels: it is an `Additive`."""
+    summable: ClassVar[bool] = False
+    """Sums can be made of what travels: it is an `SummableCompressor`."""
 
     def __init__(
-        self, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+        self, *, seed: int = 0, nonfinite: NonFinite = "error", min_compressed_values: int = 0
     ) -> None:
         if nonfinite not in ("error", "pass"):
             raise InvalidValueError("nonfinite", nonfinite, "'error' or 'pass'")
         self.seed, self.noise_seed, self.nonfinite = seed, seed, nonfinite
-        self.whole_below = whole_below
+        self.min_compressed_values = min_compressed_values
         """Pieces of fewer values travel as they are."""
         self._times: dict[tuple[str, int], int] = {}
 
@@ -273,31 +273,31 @@ class Sectioned(ABC):
     def _sections(self, layout: Layout) -> Iterator[tuple[Piece, bool]]:
         """Pieces as they become sections, and whether each travels whole."""
         for piece in layout:
-            whole = piece.num_values < self.whole_below
+            whole = piece.num_values < self.min_compressed_values
             for start in range(piece.start, piece.stop, MAX_SECTION_VALUES):
                 stop = min(start + MAX_SECTION_VALUES, piece.stop)
                 offset = piece.offset + start - piece.start
                 yield Piece(piece.name, piece.shape, offset, start, stop), whole
 
 
-class Additive(Sectioned):
+class SummableCompressor(SectionCompressor):
     """A compressor whose coded values add up in their own form, so sums can go round a ring.
 
     What travels is one dense tensor without header or sections; all workers' ones have equal length
     and mean the same places.
     """
 
-    adds_up = True
+    summable = True
 
     @abstractmethod
-    def wire(
+    def to_wire(
         self, values: Tensor, layout: Layout | None = None, *, residuals: "Residuals | None" = None
     ) -> Tensor:
         """What is to be summed. With residuals, as `encode` has it."""
 
     @abstractmethod
-    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
-        """`out` becomes what the (summed) tensor says, of the last `wire` with that layout."""
+    def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+        """`out` becomes what the (summed) tensor says, of the last `to_wire` with that layout."""
 
 
 class Residuals(Protocol):

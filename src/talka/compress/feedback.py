@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from talka.compress.base import Additive, Sectioned
+from talka.compress.base import SectionCompressor, SummableCompressor
 from talka.compress.layout import Layout, Piece
 from talka.compress.payload import Floats, Payload
 from talka.errors import InvalidValueError, SpecError
@@ -19,7 +19,7 @@ from talka.errors import InvalidValueError, SpecError
 class ErrorFeedback:
     """A compressor around another one, which has to contract."""
 
-    def __init__(self, inner: Sectioned) -> None:
+    def __init__(self, inner: SectionCompressor) -> None:
         if not inner.contracts:
             raise SpecError(
                 f"{inner.spec}+ef",
@@ -59,19 +59,19 @@ class ErrorFeedback:
         return self.inner.max_bytes(num_values, layout)
 
     @property
-    def adds_up(self) -> bool:
-        return self.inner.adds_up
+    def summable(self) -> bool:
+        return self.inner.summable
 
-    def wire(self, values: Tensor, layout: Layout | None = None) -> Tensor:
-        """What is to be summed, with what was lost before; see `Additive`."""
-        return self._additive.wire(values, layout, residuals=self)
+    def to_wire(self, values: Tensor, layout: Layout | None = None) -> Tensor:
+        """What is to be summed, with what was lost before; see `SummableCompressor`."""
+        return self._additive.to_wire(values, layout, residuals=self)
 
-    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
-        self._additive.unwire(wire, out, layout)
+    def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+        self._additive.from_wire(wire, out, layout)
 
     @property
-    def _additive(self) -> Additive:
-        if not isinstance(self.inner, Additive):
+    def _additive(self) -> SummableCompressor:
+        if not isinstance(self.inner, SummableCompressor):
             raise InvalidValueError("compressor", self.spec, "one that adds up, such as fp16+ef")
         return self.inner
 

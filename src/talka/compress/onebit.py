@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.base import Draw, Sectioned
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import signs
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
@@ -40,7 +40,7 @@ Rows = tuple[int, int]
 """How long a row is, and the place of the first value in its row."""
 
 
-class OneBit(Sectioned):
+class OneBit(SectionCompressor):
     name, code = "onebit", 4
     contracts = True
 

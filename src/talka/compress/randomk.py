@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from talka.compress.base import (
-    Additive,
     Draw,
     Residuals,
+    SummableCompressor,
     _shares_memory,
     as_floats,
 )
@@ -33,7 +33,7 @@ from talka.errors import InvalidValueError, NonFiniteError, PayloadError
 _KEY_BYTES = 8
 
 
-class RandomK(KeepsShare, Additive):
+class RandomK(KeepsShare, SummableCompressor):
     name, code = "randomk", 21
     contracts = unbiased = True
 
@@ -60,7 +60,7 @@ class RandomK(KeepsShare, Additive):
     def section_max_bytes(self, num_values: int) -> int:
         return _KEY_BYTES + 4 * self._count(num_values)
 
-    def wire(
+    def to_wire(
         self, values: Tensor, layout: Layout | None = None, *, residuals: Residuals | None = None
     ) -> Tensor:
         flat = as_floats(values)
@@ -77,7 +77,7 @@ class RandomK(KeepsShare, Additive):
         self._wired[layout] = keys
         return torch.from_numpy(np.concatenate(parts))
 
-    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+    def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         sums, target = as_floats(wire), as_floats(out)
         layout = nameless(len(target)) if layout is None else layout
         if layout not in self._wired:

@@ -5,7 +5,7 @@ topk:0.01+ef             `+ef` puts error feedback around it
 uniform:3/max/512        arguments after the first are separated by slashes
 """
 
-from talka.compress.base import NonFinite, Sectioned
+from talka.compress.base import NonFinite, SectionCompressor
 from talka.compress.feedback import ErrorFeedback
 from talka.compress.halves import Bf16, Fp16, Trunc16
 from talka.compress.none import NoCompression
@@ -16,9 +16,10 @@ from talka.compress.significance import Significance
 from talka.compress.threshold import Threshold
 from talka.compress.topk import TopK
 from talka.errors import SpecError
+from talka.renaming import renamed
 from talka.short_forms import LOW_RANK, parsed
 
-COMPRESSORS: dict[str, type[Sectioned]] = {
+COMPRESSORS: dict[str, type[SectionCompressor]] = {
     one.name: one
     for one in (
         NoCompression,
@@ -37,16 +38,17 @@ COMPRESSORS: dict[str, type[Sectioned]] = {
 }
 
 
+@renamed(whole_below="min_compressed_values")
 def compressor(
-    spec: str, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
-) -> Sectioned | ErrorFeedback:
+    spec: str, *, seed: int = 0, nonfinite: NonFinite = "error", min_compressed_values: int = 0
+) -> SectionCompressor | ErrorFeedback:
     """The compressor that a short form names.
 
     seed
         Of all random choices; workers that share it make their shared choices alike.
     nonfinite
         Of tensors that hold NaN or infinity: "error" raises NonFiniteError, "pass" sends them whole.
-    whole_below
+    min_compressed_values
         Pieces of fewer values travel whole: saving little is not worth the error.
 
     >>> compressor("none+ef").spec
@@ -64,6 +66,6 @@ def compressor(
             f"talka.train.attach(ddp, {spec!r})",
         )
     inner = COMPRESSORS[name].parse(
-        arguments, seed=seed, nonfinite=nonfinite, whole_below=whole_below
+        arguments, seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
     )
     return ErrorFeedback(inner) if has_feedback else inner

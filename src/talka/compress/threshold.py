@@ -24,7 +24,7 @@ from torch import Tensor
 
 from talka.compiled import compiled
 from talka.compress.arguments import number, short
-from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.base import Draw, NonFinite, SectionCompressor
 from talka.compress.bits import rice
 from talka.compress.bits.largest import kth_largest
 from talka.compress.bits.select import Picked, check_finite, magnitude_bits, select
@@ -40,7 +40,7 @@ _SMALLEST_TAU = float(np.finfo(np.float32).tiny)
 _LARGEST_TAU = float(np.finfo(np.float32).max)
 
 
-class Threshold(Sectioned):
+class Threshold(SectionCompressor):
     """With `tau` a fixed threshold, without one that aims at a density."""
 
     name, code = "threshold", 22
@@ -53,9 +53,11 @@ class Threshold(Sectioned):
         density: float = DENSITY,
         seed: int = 0,
         nonfinite: NonFinite = "error",
-        whole_below: int = 0,
+        min_compressed_values: int = 0,
     ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        super().__init__(
+            seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
+        )
         if tau is not None and not _SMALLEST_TAU <= tau <= _LARGEST_TAU:
             raise InvalidValueError("tau", tau, "above 0, and a float32")
         if not 0 < density <= 1:

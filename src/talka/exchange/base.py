@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.futures import Future
 
-from talka.compress import Compressor, ErrorFeedback, Layout, Payload, Piece, Sectioned
+from talka.compress import Compressor, ErrorFeedback, Layout, Payload, Piece, SectionCompressor
 from talka.compress.base import NonFinite
 from talka.compress.layout import nameless
 from talka.errors import InvalidValueError
@@ -29,7 +29,7 @@ from talka.network import Cost, Network
 TAGS_PER_CALL = 64
 MAX_TAG = 1 << 30
 
-AnyCompressor = Sectioned | ErrorFeedback
+AnyCompressor = SectionCompressor | ErrorFeedback
 
 
 class Exchange(ABC):

@@ -8,7 +8,7 @@ is gathered from a few workers; another way is named: `open_exchange("topk:0.01+
 import torch.distributed as dist
 
 from talka import compress
-from talka.compress import Additive, ErrorFeedback
+from talka.compress import ErrorFeedback, SummableCompressor
 from talka.compress.base import NonFinite
 from talka.compress.randomk import RandomK
 from talka.compress.significance import Significance
@@ -33,7 +33,7 @@ MAX_GATHERED = 8
 EXCHANGES: dict[str, type[Exchange]] = {**COMPRESSED, LowRank.name: LowRank}
 
 
-@renamed(spec="compressor")
+@renamed(spec="compressor", whole_below="min_compressed_values")
 def open_exchange(
     compressor: str,
     name: str | None = None,
@@ -41,7 +41,7 @@ def open_exchange(
     group: dist.ProcessGroup | None = None,
     seed: int = 0,
     nonfinite: NonFinite = "error",
-    whole_below: int = 0,
+    min_compressed_values: int = 0,
     momentum: float = 0.0,
 ) -> Exchange:
     """Open the exchange for a compressor such as `onebit+ef`; all workers of the group call it.
@@ -55,7 +55,7 @@ def open_exchange(
             raise SpecError(compressor, problem, "no other name")
         return LowRank(factor_rank, group=group, momentum=momentum, nonfinite=nonfinite)
     chosen = compress.compressor(
-        compressor, seed=seed, nonfinite=nonfinite, whole_below=whole_below
+        compressor, seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
     )
     if name is None:
         name = default_name(chosen, dist.get_world_size(group))
@@ -70,12 +70,12 @@ def open_exchange(
 def default_name(chosen: AnyCompressor, num_workers: int) -> str:
     """A ring for what adds up in its own form, two phases for all else unless they cut again."""
     inner = _inner(chosen)
-    if isinstance(inner, Additive):
+    if isinstance(inner, SummableCompressor):
         return Direct.name if isinstance(inner, RandomK) else Ring.name
-    return AllGather.name if cuts_again(chosen, TwoPhase.name, num_workers) else TwoPhase.name
+    return AllGather.name if resparsifies(chosen, TwoPhase.name, num_workers) else TwoPhase.name
 
 
-def cuts_again(chosen: AnyCompressor, exchange: str, num_workers: int) -> bool:
+def resparsifies(chosen: AnyCompressor, exchange: str, num_workers: int) -> bool:
     """Whether an exchange loses more of a sparse payload than few workers need to.
 
     An owner of two phases keeps the same share of the average as each worker of its own values:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from talka.compress import Additive, ErrorFeedback, compressor, layout_of
+from talka.compress import ErrorFeedback, SummableCompressor, compressor, layout_of
 from talka.exchange.registry import powersgd_rank
 from talka.exchange.topologies.low_rank import times
 
@@ -68,10 +68,10 @@ def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
     decode_s = _median_s(lambda: chosen.decode(payload, total, layout, add=True))
     convert_s = 0.0
     inner = converting.inner if isinstance(converting, ErrorFeedback) else converting
-    if isinstance(inner, Additive) and spec != "none":
-        assert isinstance(converting, Additive | ErrorFeedback)
+    if isinstance(inner, SummableCompressor) and spec != "none":
+        assert isinstance(converting, SummableCompressor | ErrorFeedback)
         adder = converting
-        convert_s = _median_s(lambda: adder.unwire(adder.wire(values, layout), total, layout))
+        convert_s = _median_s(lambda: adder.from_wire(adder.to_wire(values, layout), total, layout))
     return CodecRates(encode_s / size, decode_s / size, convert_s / size)
 
 

@@ -38,7 +38,7 @@ from talka.train.rates import LearningRates
 from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
 from talka.train.unused import UnusedParameters
 
-WHOLE_BELOW = 256
+MIN_COMPRESSED_VALUES = 256
 """Parameters of fewer values travel whole. Coding so few is worth its time only on links below about
 half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases are better off exact."""
 
@@ -50,7 +50,7 @@ class Hook:
     the interpreter exits.
     """
 
-    @renamed(spec="compressor")
+    @renamed(spec="compressor", whole_below="min_compressed_values")
     def __init__(
         self,
         model: nn.Module,
@@ -62,7 +62,7 @@ class Hook:
         run_dir: str | Path | None = None,
         group: dist.ProcessGroup | None = None,
         nonfinite: NonFinite = "error",
-        whole_below: int = WHOLE_BELOW,
+        min_compressed_values: int = MIN_COMPRESSED_VALUES,
         momentum: float = 0.0,
         scaler: GradScaler | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class Hook:
             nonfinite = "pass"  # the scaler looks for what is not finite, and skips the step
         self._options: dict[str, Any] = {
             "nonfinite": nonfinite,
-            "whole_below": whole_below,
+            "min_compressed_values": min_compressed_values,
             "momentum": momentum,
         }
         self._optimizer = optimizer
@@ -229,7 +229,7 @@ class Hook:
         if parts.unused is None and (ddp.find_unused_parameters or ddp.static_graph):
             parts.unused = UnusedParameters(ddp)
 
-    def average(self, bucket: GradBucket) -> "Future[Tensor]":
+    def average_bucket(self, bucket: GradBucket) -> "Future[Tensor]":
         """What DDP calls for every bucket."""
         exchange, flat, unused = self.exchange, bucket.buffer(), self._open_parts.unused
         if not self._step_began:
@@ -309,10 +309,10 @@ class Hook:
 
 def exchange_hook(state: Hook, bucket: GradBucket) -> Future[Tensor]:
     """For trainers that register communication hooks themselves, with a `Hook` as their state."""
-    return state.average(bucket)
+    return state.average_bucket(bucket)
 
 
-@renamed(spec="compressor")
+@renamed(spec="compressor", whole_below="min_compressed_values")
 def attach(
     ddp: DistributedDataParallel,
     compressor: str,
@@ -322,7 +322,7 @@ def attach(
     network: Network | None = None,
     run_dir: str | Path | None = None,
     nonfinite: NonFinite = "error",
-    whole_below: int = WHOLE_BELOW,
+    min_compressed_values: int = MIN_COMPRESSED_VALUES,
     momentum: float = 0.0,
     scaler: GradScaler | None = None,
 ) -> Hook:
@@ -347,7 +347,7 @@ def attach(
         run_dir=run_dir,
         group=ddp.process_group,
         nonfinite=nonfinite,
-        whole_below=whole_below,
+        min_compressed_values=min_compressed_values,
         momentum=momentum,
         scaler=scaler,
     )

@@ -8,7 +8,7 @@ from talka import compress
 from talka.compress import Layout
 from talka.compress.layout import nameless
 from talka.errors import SpecError
-from talka.exchange.registry import COMPRESSED, cuts_again, powersgd_rank
+from talka.exchange.registry import COMPRESSED, powersgd_rank, resparsifies
 from talka.exchange.topologies.low_rank import LowRank
 from talka.network import Cost, Network
 from talka.renaming import renamed
@@ -26,7 +26,7 @@ class Choice:
     cost: Cost
     payload_bytes: float
     """Of one worker's whole payload."""
-    cuts_again: bool = False
+    resparsifies: bool = False
     """Loses more of a sparse payload than it has to: not chosen, but can be named."""
 
     @property
@@ -71,7 +71,7 @@ def choices(
             continue
         payload_bytes = kind.payload_bytes(chosen, layout, network.num_workers)
         cost = kind.cost(network, payload_bytes, 4.0 * num_values)
-        again = cuts_again(chosen, name, network.num_workers)
+        again = resparsifies(chosen, name, network.num_workers)
         found.append(Choice(compressor, name, cost, payload_bytes, again))
     return sorted(found, key=_preference)
 
@@ -88,7 +88,7 @@ def choose(
 
 
 def _preference(one: Choice) -> tuple[bool, float, float]:
-    return one.cuts_again, rounded(one.cost.seconds), one.cost.total_bytes
+    return one.resparsifies, rounded(one.cost.seconds), one.cost.total_bytes
 
 
 def rounded(seconds: float) -> float:

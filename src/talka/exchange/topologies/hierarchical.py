@@ -41,7 +41,7 @@ class Hierarchical(TwoPhase):
             for data in arrived:
                 call.values += data
                 call.received(num_bytes)
-        yield from self.average_among_members(call, self.num_workers)
+        yield from self.reduce_between_members(call, self.num_workers)
         sends: list[Awaited] = [call.send(call.values, rank, phase=3) for rank in others]
         yield sends
 

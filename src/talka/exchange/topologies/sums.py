@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from talka.compress import Additive, ErrorFeedback
+from talka.compress import ErrorFeedback, SummableCompressor
 from talka.errors import SpecError
 from talka.exchange.base import AnyCompressor, Call
 from talka.exchange.conveyor import Awaited, Steps
@@ -22,22 +22,24 @@ from talka.network import tree as tree_cost
 from talka.network.patterns import binomial_tree
 
 
-class AddsUp(AllGather):
+class SumExchange(AllGather):
     """What ring and tree have in common: one side with residuals, dense tensors on the wire."""
 
     def prepare(self) -> None:
         super().prepare()
-        assert isinstance(self.worker, Additive | ErrorFeedback), "check() lets nothing else pass"
+        assert isinstance(self.worker, SummableCompressor | ErrorFeedback), (
+            "check() lets nothing else pass"
+        )
         self.adder = self.worker
 
     def steps(self, call: Call) -> Steps:
         with self.meter.timed("encode_s"):
-            wire = self.adder.wire(call.values, call.layout)
+            wire = self.adder.to_wire(call.values, call.layout)
             wire.mul_(1 / self.num_workers)  # before the sum, as DDP does: halves would overflow
         if self.num_workers > 1 and wire.numel():
             yield from self.add_up(call, wire)
         with self.meter.timed("decode_s"):
-            self.adder.unwire(wire, call.values, call.layout)
+            self.adder.from_wire(wire, call.values, call.layout)
 
     @abstractmethod
     def add_up(self, call: Call, wire: Tensor) -> Steps:
@@ -46,7 +48,7 @@ class AddsUp(AllGather):
     @classmethod
     def check(cls, compressor: AnyCompressor) -> None:
         inner = compressor.inner if isinstance(compressor, ErrorFeedback) else compressor
-        if not isinstance(inner, Additive):
+        if not isinstance(inner, SummableCompressor):
             raise SpecError(
                 compressor.spec,
                 f"does not add up in its own form, so it cannot go by {cls.name}",
@@ -54,7 +56,7 @@ class AddsUp(AllGather):
             )
 
 
-class Ring(AddsUp):
+class Ring(SumExchange):
     name: ClassVar[str] = "ring"
 
     def add_up(self, call: Call, wire: Tensor) -> Steps:
@@ -70,7 +72,7 @@ class Ring(AddsUp):
         return all_reduce(network, payload_bytes)
 
 
-class Direct(AddsUp):
+class Direct(SumExchange):
     name: ClassVar[str] = "direct"
 
     def add_up(self, call: Call, wire: Tensor) -> Steps:
@@ -122,7 +124,7 @@ class Family:
         self.children = [below for above, below in pairs if above == rank]
 
 
-class Tree(AddsUp):
+class Tree(SumExchange):
     name: ClassVar[str] = "tree"
 
     def prepare(self) -> None:

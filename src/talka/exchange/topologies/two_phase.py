@@ -40,9 +40,9 @@ class TwoPhase(CompressedExchange):
         self.owner = self.compressor.for_worker(self.num_workers + self.rank)
 
     def steps(self, call: Call) -> Steps:
-        yield from self.average_among_members(call, self.num_workers)
+        yield from self.reduce_between_members(call, self.num_workers)
 
-    def average_among_members(self, call: Call, divisor: int) -> Steps:
+    def reduce_between_members(self, call: Call, divisor: int) -> Steps:
         """`call.values` of all members summed and divided; members all have the same bits then."""
         members, me = self.members, self.members.index(self.rank)
         shares = self.shares_of(call.layout, len(members))
@@ -61,7 +61,7 @@ class TwoPhase(CompressedExchange):
         yield parts
 
         if shares[me]:
-            self._average(call, payloads, shares[me], divisor)
+            self._decode_share(call, payloads, shares[me], divisor)
             averages[me] = call.encode(self.owner, call.values, shares[me]).data
             sends += [call.send(averages[me], members[place], phase=1) for place in others]
         yield sums
@@ -89,7 +89,7 @@ class TwoPhase(CompressedExchange):
         ]
         return buffers, works
 
-    def _average(
+    def _decode_share(
         self, call: Call, payloads: dict[int, Tensor], share: Layout, divisor: int
     ) -> None:
         """Into our own share of the vector: it was encoded, so its place is free."""
