@@ -26,9 +26,8 @@ def poisoned(step, *, at=700, value=math.inf):
 
 def kept(exchange):
     """Momentum and residuals; other state only counts draws, or is where powersgd starts from."""
-    kinds = ("/momentum/", "/residual/")
     state = exchange.state().items()
-    return {key: value.clone() for key, value in state if any(kind in key for kind in kinds)}
+    return {key: value.clone() for key, value in state if key.kind in ("momentum", "residual")}
 
 
 def is_same(one, other):

@@ -25,13 +25,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.base import Draw, NonFinite, SectionCompressor
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import elias, elias_reading, levels
 from talka.compress.bits.draws import key_of
 from talka.compress.bits.levels import Grid
 from talka.compress.bits.packing import num_words
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
+from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
 from talka.errors import InvalidValueError, PayloadError
 
@@ -52,7 +53,7 @@ _WORTH_CODING = 0.9
 class GridRounding(SectionCompressor):
     """A grid of `top + 1` points over buckets. Its members are made by their short forms."""
 
-    unbiased = True
+    unbiased = detects_nonfinite = True
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ _RAISE = np.float32(2.0**112)
 class _Halves(SectionCompressor):
     """What the three have in common; `form` tells the kernels which it is."""
 
-    contracts = True
+    contracts = safe_with_adam = detects_nonfinite = True
     form: ClassVar[int]
 
     @property

@@ -3,7 +3,8 @@
 from typing import Any, Self
 
 from talka.compress.arguments import share, short
-from talka.compress.base import NonFinite, SectionCompressor
+from talka.compress.base import SectionCompressor
+from talka.compress.protocol import NonFinite
 from talka.errors import InvalidValueError
 
 

@@ -14,7 +14,7 @@ from talka.errors import PayloadError
 
 class NoCompression(Dense):
     name, code = "none", 0
-    contracts = unbiased = True
+    contracts = unbiased = safe_with_adam = detects_nonfinite = True
     wire_type = torch.float32
 
     @property

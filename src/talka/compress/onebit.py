@@ -42,7 +42,7 @@ Rows = tuple[int, int]
 
 class OneBit(SectionCompressor):
     name, code = "onebit", 4
-    contracts = True
+    contracts = detects_nonfinite = True
 
     def __init__(self, block: int | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -75,7 +75,7 @@ class OneBit(SectionCompressor):
         """Values that share two means; ALL for those of a whole section."""
         if self._block is not None:
             return self._block
-        return FED_BACK_BLOCK if self.fed_back else ALL
+        return FED_BACK_BLOCK if self.has_feedback else ALL
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes

@@ -108,7 +108,7 @@ def _header(data: Bytes) -> PayloadHeader:
     return PayloadHeader(code, check, num_values, num_bytes)
 
 
-class Writer:
+class PayloadWriter:
     """Fills a buffer section by section; `finish` writes the header."""
 
     def __init__(self, buffer: Bytes, code: int) -> None:

@@ -19,8 +19,8 @@ from talka.compress.base import (
     Draw,
     Residuals,
     SummableCompressor,
-    _shares_memory,
     as_floats,
+    shares_memory,
 )
 from talka.compress.bits.select import check_finite, take_at
 from talka.compress.bits.strides import one_in_each, sample, stride_lengths
@@ -35,7 +35,7 @@ _KEY_BYTES = 8
 
 class RandomK(KeepsShare, SummableCompressor):
     name, code = "randomk", 21
-    contracts = unbiased = True
+    sparse = contracts = unbiased = detects_nonfinite = True
 
     def __init__(self, share: float, **options: Any) -> None:
         super().__init__(share, **options)
@@ -97,7 +97,7 @@ class RandomK(KeepsShare, SummableCompressor):
             at += count
         if at != len(sums):
             raise PayloadError(f"holds {len(sums)} sums, not {at}")
-        if not _shares_memory(out):
+        if not shares_memory(out):
             out.copy_(torch.from_numpy(target).view_as(out))
 
     def _chosen(self, part: Floats, residual: Floats | None, piece: Piece, key: int) -> Floats:

@@ -14,11 +14,12 @@ import numpy as np
 from talka.compiled import compiled
 from talka.compress import sparse
 from talka.compress.arguments import number, short
-from talka.compress.base import Draw, NonFinite, SectionCompressor
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits.largest import largest
 from talka.compress.bits.select import Picked, magnitude_bits, select
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
+from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
 from talka.errors import InvalidValueError, SpecError
 
@@ -28,7 +29,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 class Significance(SectionCompressor):
     name, code = "significance", 23
-    contracts = True
+    sparse = contracts = detects_nonfinite = True
 
     def __init__(
         self,
