@@ -16,8 +16,13 @@ from talka.compress import (
     layout_of,
 )
 from talka.errors import InvalidValueError, NonFiniteError, PayloadError
+from tests.compress import outside, specs
 from tests.compress.sparse_cases import layouts, vector, vectors
-from tests.compress.specs import ALL, BY_DATA, FIXED_SIZE, PLAIN
+from tests.compress.specs import BY_DATA
+
+ALL = specs.ALL + outside.SPECS
+PLAIN = [*specs.PLAIN, "steps:100", "halved"]
+FIXED_SIZE = [*specs.FIXED_SIZE, "steps:100", "halved"]
 
 SHAPES = {"fc.weight": (40, 50), "fc.bias": (50,), "scale": (1,), "conv.weight": (8, 4, 3, 3)}
 LAYOUT = layout_of(SHAPES)

@@ -65,8 +65,8 @@ class SectionCompressor(ABC):
     contracts: bool = False
     safe_with_adam: bool = False
     keeps_largest: bool = False
-    keeps_residuals: ClassVar[bool] = False
-    summable: ClassVar[bool] = False
+    keeps_residuals: bool = False
+    summable: bool = False
     has_feedback: bool = False
     """True if `ErrorFeedback` is around this one; a subclass may have other defaults then."""
     detects_nonfinite: ClassVar[bool] = False
@@ -96,9 +96,9 @@ class SectionCompressor(ABC):
         return cls(**options)
 
     @property
-    @abstractmethod
     def spec(self) -> str:
-        """Short form that makes this compressor."""
+        """Short form that makes this compressor: its name, unless it has arguments."""
+        return self.name
 
     @abstractmethod
     def encode_section(

@@ -25,8 +25,8 @@ from talka.errors import InvalidValueError, NonFiniteError, SpecError
 class ErrorFeedback:
     """Wraps a compressor that contracts, and sends later what an encoding lost."""
 
-    unbiased = False
-    keeps_residuals = True
+    unbiased: bool = False
+    keeps_residuals: bool = True
 
     def __init__(self, inner: Compressor) -> None:
         if inner.keeps_residuals:
@@ -40,6 +40,12 @@ class ErrorFeedback:
                 f"topk:0.01+ef; or {inner.spec} alone",
             )
         self.inner = inner
+        self.nonfinite: NonFinite = inner.nonfinite
+        self.sparse: bool = inner.sparse
+        self.contracts: bool = inner.contracts
+        self.summable: bool = inner.summable
+        self.safe_with_adam: bool = inner.safe_with_adam
+        self.keeps_largest: bool = inner.keeps_largest
         if isinstance(inner, SectionCompressor):
             inner.has_feedback = True
         self.residuals: dict[str, Tensor] = {}
@@ -47,30 +53,6 @@ class ErrorFeedback:
     @property
     def spec(self) -> str:
         return f"{self.inner.spec}+ef"
-
-    @property
-    def nonfinite(self) -> NonFinite:
-        return self.inner.nonfinite
-
-    @property
-    def sparse(self) -> bool:
-        return self.inner.sparse
-
-    @property
-    def contracts(self) -> bool:
-        return self.inner.contracts
-
-    @property
-    def summable(self) -> bool:
-        return self.inner.summable
-
-    @property
-    def safe_with_adam(self) -> bool:
-        return self.inner.safe_with_adam
-
-    @property
-    def keeps_largest(self) -> bool:
-        return self.inner.keeps_largest
 
     def encode(
         self, values: Tensor, layout: Layout | None = None, *, out: Tensor | None = None
@@ -127,13 +109,18 @@ class ErrorFeedback:
         return cast(Summable, self.inner)
 
     def _plus_residuals(self, values: Tensor, layout: Layout | None) -> tuple[Tensor, Layout]:
-        """Return a copy of the values with residuals, for compressors that do not add them."""
+        """Return a copy of the values with residuals, for compressors that do not add them.
+
+        With nonfinite="pass", pieces that are not finite stay as they are.
+        """
         sums = as_floats(values).copy()
         layout = nameless(len(sums)) if layout is None else layout
         for piece in layout:
             part = sums[piece.start : piece.stop]
-            part += self.of(piece)
-            if self.nonfinite == "error" and not np.isfinite(part).all():
+            total = part + self.of(piece)
+            if np.isfinite(total).all():
+                part[:] = total
+            elif self.nonfinite == "error":
                 raise NonFiniteError(piece.name)
         return torch.from_numpy(sums), layout
 

@@ -42,10 +42,6 @@ class _Halves(SectionCompressor):
     contracts = safe_with_adam = detects_nonfinite = True
     form: ClassVar[int]
 
-    @property
-    def spec(self) -> str:
-        return self.name
-
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
     ) -> int:

@@ -20,44 +20,23 @@ NonFinite = Literal["error", "pass"]
 class Properties(Protocol):
     """Properties that decide which exchanges and optimizers suit a compressor."""
 
-    @property
-    def sparse(self) -> bool:
-        """True if a payload holds a few of the values, and the others count as zero."""
-        return False
+    sparse: bool = False
+    """True if a payload holds a few of the values, and the others count as zero."""
+    unbiased: bool = False
+    """True if the mean of many encodings of a vector is that vector."""
+    contracts: bool = False
+    """True if the loss is always smaller than the input, so that error feedback is bounded."""
+    summable: bool = False
+    """True if encoded vectors can be summed without decoding them; see `Summable`."""
+    safe_with_adam: bool = False
+    """True if values arrive so nearly exact that Adam's variance is that of the gradients.
 
-    @property
-    def unbiased(self) -> bool:
-        """True if the mean of many encodings of a vector is that vector."""
-        return False
-
-    @property
-    def contracts(self) -> bool:
-        """True if the loss is always smaller than the input, so that error feedback is bounded."""
-        return False
-
-    @property
-    def summable(self) -> bool:
-        """True if encoded vectors can be summed without decoding them; see `Summable`."""
-        return False
-
-    @property
-    def safe_with_adam(self) -> bool:
-        """True if values arrive so nearly exact that Adam's variance is that of the gradients.
-
-        This has to hold with error feedback, too. Without feedback, Adam also suits compressors
-        that are `unbiased`.
-        """
-        return False
-
-    @property
-    def keeps_largest(self) -> bool:
-        """True if a payload holds the K largest values: what `global-topk` can sum up a tree."""
-        return False
-
-    @property
-    def keeps_residuals(self) -> bool:
-        """True if what an encoding loses is added to the next one."""
-        return False
+    This has to hold with error feedback, too. Without feedback, Adam also suits compressors that are
+    `unbiased`."""
+    keeps_largest: bool = False
+    """True if a payload holds the K largest values, which is what `global-topk` needs."""
+    keeps_residuals: bool = False
+    """True if what an encoding loses is added to the next one."""
 
 
 class Compressor(Properties, Protocol):
@@ -67,18 +46,15 @@ class Compressor(Properties, Protocol):
     length there, and `Payload.check` its checksum. `PayloadWriter` writes it.
     """
 
+    nonfinite: NonFinite
+    """What `encode` does with NaN and infinity.
+
+    "error" raises NonFiniteError with the name of the parameter; nothing is sent, and the state stays
+    finite. "pass" sends the piece so that it is not finite at the receivers either."""
+
     @property
     def spec(self) -> str:
         """Short form that describes this compressor; saved states are compared by it."""
-        ...
-
-    @property
-    def nonfinite(self) -> NonFinite:
-        """What `encode` does with NaN and infinity.
-
-        "error" raises NonFiniteError with the name of the parameter; nothing is sent, and the state
-        stays finite. "pass" sends the piece so that it is not finite at the receivers either.
-        """
         ...
 
     def encode(
@@ -148,19 +124,26 @@ _MEMBERS = (
     *("keeps_residuals", "spec", "nonfinite", "encode", "decode", "expected_bytes", "max_bytes"),
     *("for_worker", "state", "load_state"),
 )
+_WIRE_MEMBERS = ("to_wire", "from_wire")
 
 
 def check_compressor(candidate: object) -> None:
     """Raise InvalidValueError if an object lacks a member of `Compressor`, and name what it lacks."""
-    missing = [member for member in _MEMBERS if not hasattr(candidate, member)]
-    if getattr(candidate, "summable", False):
-        missing += [member for member in ("to_wire", "from_wire") if not hasattr(candidate, member)]
-    if missing or isinstance(candidate, type):
-        kind = candidate if isinstance(candidate, type) else type(candidate)
-        lacks = f"; it has no {', '.join(missing)}" if missing else "; this is a class"
-        raise InvalidValueError(
-            "compressor",
-            f"{'class ' if kind is candidate else ''}{kind.__module__}.{kind.__qualname__}",
-            "a short form such as 'onebit+ef', or an object with all members of "
-            f"talka.compress.Compressor{lacks}",
-        )
+    if isinstance(candidate, type):
+        described, problem = f"class {_named(candidate)}", "this is a class, not an object of it"
+    else:
+        members = _MEMBERS + (_WIRE_MEMBERS if getattr(candidate, "summable", False) else ())
+        missing = [member for member in members if not hasattr(candidate, member)]
+        if not missing:
+            return
+        described, problem = _named(type(candidate)), f"it has no {', '.join(missing)}"
+    raise InvalidValueError(
+        "compressor",
+        described,
+        "a short form such as 'onebit+ef', or an object with all members of "
+        f"talka.compress.Compressor; {problem}",
+    )
+
+
+def _named(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
