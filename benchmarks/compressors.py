@@ -132,7 +132,7 @@ def small_row(num_values, repeats):
     values = torch.randn(100 * num_values)
     out, found, sizes = torch.zeros_like(values), {}, {}
     for name, limit in (("coded", 0), ("whole", num_values + 1)):
-        one = compressor("onebit+ef", whole_below=limit)
+        one = compressor("onebit+ef", min_compressed_values=limit)
 
         def there_and_back(one=one):
             one.decode(one.encode(values, layout), out, layout)

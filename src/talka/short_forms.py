@@ -1,8 +1,8 @@
-"""The grammar of short forms such as `topk:0.01+ef`, and all names that they can have.
+"""The grammar of short forms such as `topk:0.01+ef`, and the names of all compressors.
 
     name[:argument[/argument...]][+ef]
 
-This needs neither torch nor a compressor, so a misspelt name is reported at once.
+This module needs neither torch nor a compressor, so a misspelt name is reported at once.
 """
 
 import difflib
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from talka.errors import SpecError
+from talka.errors import InvalidValueError, SpecError
 
 LOW_RANK: Final = "powersgd"
-"""Not a compressor but an exchange of its own; its short form is `powersgd:R`."""
+"""Name of the exchange with the short form `powersgd:R`; it is not a compressor."""
 _NUMBER: Final = r"[\d.]+(e-?\d+)?"
 _ARGUMENTS: Final = {
     "none": "",
@@ -30,13 +30,30 @@ _ARGUMENTS: Final = {
     "significance": _NUMBER,
     LOW_RANK: r"\d+",
 }
-"""Roughly what follows each name: enough to offer nothing that is clearly wrong."""
+"""Rough patterns of the arguments of each name: enough to suggest nothing that is clearly wrong."""
 NAMES: Final = tuple(name for name in _ARGUMENTS if name != LOW_RANK)
-"""Names of all compressors."""
+"""Names of all compressors of talka."""
+_ADDED: Final[dict[str, str]] = {}
+"""Names that `talka.compress.register` added, with the pattern of any arguments."""
+
+
+def known_names() -> tuple[str, ...]:
+    """Return the names of all compressors, with those that were registered."""
+    return (*NAMES, *_ADDED)
+
+
+def add_name(name: str) -> None:
+    """Add the name of a compressor outside of talka. Raise InvalidValueError for an unsuitable one."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "ef":
+        allowed = "lower-case letters, digits and underscores that begin with a letter, not 'ef'"
+        raise InvalidValueError("name of the compressor", name, allowed)
+    if name in _ARGUMENTS or name in _ADDED:
+        raise InvalidValueError("name of the compressor", name, "one that is not taken")
+    _ADDED[name] = ".*"
 
 
 class ShortForm(NamedTuple):
-    """A short form in parts."""
+    """The parts of a short form."""
 
     name: str
     arguments: list[str]
@@ -44,13 +61,13 @@ class ShortForm(NamedTuple):
 
 
 def parsed(spec: str) -> ShortForm:
-    """Split a short form; whether its arguments are right is left to the compressor.
+    """Split a short form into its parts; the compressor checks the arguments.
 
     >>> parsed("uniform:3/max/512+ef")
     ShortForm(name='uniform', arguments=['3', 'max', '512'], has_feedback=True)
     >>> parsed("trunk16")
     Traceback (most recent call last):
-    talka.errors.payloads.SpecError: 'trunk16' names no compressor; allowed is 'trunc16', the nearest.
+    talka.errors.payloads.SpecError: 'trunk16' does not name a compressor; allowed is 'trunc16', the nearest.
     """
     head, plus, rest = spec.partition("+")
     name, colon, text = head.partition(":")
@@ -58,27 +75,27 @@ def parsed(spec: str) -> ShortForm:
     if "ef" in arguments:
         kept = "/".join(argument for argument in arguments if argument != "ef")
         mended = f"{name}:{kept}+ef" if kept else f"{name}+ef"
-        raise SpecError(spec, "has 'ef' where arguments stand", repr(mended))
-    if name not in _ARGUMENTS or plus + rest not in ("", "+ef") or "" in arguments:
-        raise SpecError(spec, "names no compressor", _allowed(spec))
+        raise SpecError(spec, "has 'ef' among its arguments", repr(mended))
+    if name not in (*known_names(), LOW_RANK) or plus + rest not in ("", "+ef") or "" in arguments:
+        raise SpecError(spec, "does not name a compressor", _allowed(spec))
     return ShortForm(name, arguments, has_feedback=bool(plus))
 
 
 def _allowed(spec: str) -> str:
-    """The nearest short form, or what there is."""
+    """Return the nearest short form, or the grammar and all names."""
     for name, arguments, feedback in _guesses(spec):
-        if re.fullmatch(_ARGUMENTS[name], arguments):
+        if re.fullmatch((_ARGUMENTS | _ADDED)[name], arguments):
             return repr(name + (f":{arguments}" if arguments else "") + feedback) + ", the nearest"
-    return f"name[:argument[/argument...]][+ef] with a name of {', '.join(NAMES)}"
+    return f"name[:argument[/argument...]][+ef] with a name of {', '.join(known_names())}"
 
 
 def _guesses(spec: str) -> Iterator[tuple[str, str, str]]:
-    """Name, arguments and feedback of what was probably meant, the most likely first."""
+    """Yield name, arguments and feedback of short forms that may be meant, most likely first."""
     head, plus, _ = re.sub(r"\s", "", spec.lower()).partition("+")
     name, _, rest = head.partition(":")
     guesses = [(name, rest)]
     if glued := re.fullmatch(r"([a-z]+)(\d.*)", head):
         guesses.append((glued[1], glued[2]))
     for name, rest in guesses:
-        for near in difflib.get_close_matches(re.sub(r"[-_.]", "", name), _ARGUMENTS):
+        for near in difflib.get_close_matches(re.sub(r"[-_.]", "", name), [*_ARGUMENTS, *_ADDED]):
             yield near, rest, "+ef" if plus else ""

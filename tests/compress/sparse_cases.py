@@ -66,5 +66,5 @@ def run(one, values, layout):
     return (
         seen,
         kept,
-        {name: float(value) for name, value in one.state().items() if "res" not in name},
+        {key: float(value) for key, value in one.state().items() if key.kind != "residual"},
     )

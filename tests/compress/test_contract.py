@@ -8,16 +8,21 @@ from hypothesis import strategies as st
 
 from talka.compress import (
     COMPRESSORS,
-    Additive,
     ErrorFeedback,
     Payload,
+    SummableCompressor,
     compressor,
     cut,
     layout_of,
 )
 from talka.errors import InvalidValueError, NonFiniteError, PayloadError
+from tests.compress import outside, specs
 from tests.compress.sparse_cases import layouts, vector, vectors
-from tests.compress.specs import ALL, BY_DATA, FIXED_SIZE, PLAIN
+from tests.compress.specs import BY_DATA
+
+ALL = specs.ALL + outside.SPECS
+PLAIN = [*specs.PLAIN, "steps:100", "halved"]
+FIXED_SIZE = [*specs.FIXED_SIZE, "steps:100", "halved"]
 
 SHAPES = {"fc.weight": (40, 50), "fc.bias": (50,), "scale": (1,), "conv.weight": (8, 4, 3, 3)}
 LAYOUT = layout_of(SHAPES)
@@ -206,7 +211,7 @@ def test_workers_round_each_in_their_own_way_and_are_read_by_all(spec):
 @pytest.mark.parametrize("spec", ALL)
 def test_small_pieces_travel_whole_if_told_so(spec):
     values = gradient()
-    out = arrives(compressor(spec, whole_below=60), values, LAYOUT)
+    out = arrives(compressor(spec, min_compressed_values=60), values, LAYOUT)
     for piece in LAYOUT[1:3]:
         assert torch.equal(out[piece.start : piece.stop], values[piece.start : piece.stop])
 
@@ -254,33 +259,33 @@ def test_codes_and_names_are_unique():
     assert set(FIXED_SIZE).isdisjoint(BY_DATA)
 
 
-@pytest.mark.parametrize("spec", [spec for spec in ALL if compressor(spec).adds_up])
-def test_what_adds_up_can_be_summed_as_it_travels(spec):
+@pytest.mark.parametrize("spec", [spec for spec in ALL if compressor(spec).summable])
+def test_what_is_summable_can_be_summed_as_it_travels(spec):
     workers = [compressor(spec, seed=1).for_worker(index) for index in range(3)]
     gradients = [gradient(index) / 8 for index in range(3)]
     for _ in range(2):
-        wires = [one.wire(each, LAYOUT) for one, each in zip(workers, gradients, strict=True)]
+        wires = [one.to_wire(each, LAYOUT) for one, each in zip(workers, gradients, strict=True)]
         assert len({(wire.dtype, wire.shape) for wire in wires}) == 1
         out = torch.empty(NUM_VALUES)
-        workers[0].unwire(sum(wires), out, LAYOUT)
+        workers[0].from_wire(sum(wires), out, LAYOUT)
         alone = []
         for one, wire in zip(workers, wires, strict=True):
             alone.append(torch.empty(NUM_VALUES))
-            one.unwire(wire, alone[-1], LAYOUT)
+            one.from_wire(wire, alone[-1], LAYOUT)
         torch.testing.assert_close(out, sum(alone), rtol=0.02, atol=0.02)
     bad = gradients[0].clone()
     bad[LAYOUT[1].start] = np.nan
     with pytest.raises(NonFiniteError, match=LAYOUT[1].name):
-        workers[0].wire(bad, LAYOUT)
+        workers[0].to_wire(bad, LAYOUT)
 
 
-@pytest.mark.parametrize("spec", [spec for spec in ALL if not compressor(spec).adds_up])
-def test_what_does_not_add_up_says_so(spec):
+@pytest.mark.parametrize("spec", [spec for spec in ALL if not compressor(spec).summable])
+def test_what_is_not_summable_is_refused(spec):
     one = compressor(spec)
-    assert not isinstance(inner_of(one), Additive)
+    assert not isinstance(inner_of(one), SummableCompressor)
     if isinstance(one, ErrorFeedback):
-        with pytest.raises(InvalidValueError, match="adds up"):
-            one.wire(gradient(), LAYOUT)
+        with pytest.raises(InvalidValueError, match="summable"):
+            one.to_wire(gradient(), LAYOUT)
 
 
 @pytest.mark.parametrize("spec", ALL)

@@ -79,21 +79,21 @@ def test_two_bytes_a_value(spec):
 @pytest.mark.parametrize("spec", ["none", *TYPES])
 def test_the_wire_is_a_tensor_of_its_own_type(spec):
     values = torch.randn(77)
-    wire = compressor(spec).wire(values)
+    wire = compressor(spec).to_wire(values)
     assert wire.dtype == TYPES.get(spec, torch.float32)
     assert torch.equal(wire, values.to(wire.dtype))
     out = torch.empty(7, 11, dtype=torch.float64)
-    compressor(spec).unwire(wire + wire, out)
+    compressor(spec).from_wire(wire + wire, out)
     assert torch.equal(out.reshape(-1), (wire + wire).double())
 
 
 @pytest.mark.parametrize("spec", ["none", *TYPES])
 def test_what_is_not_finite_passes_over_the_wire_if_told_so(spec):
     values = torch.tensor([np.nan, np.inf, -np.inf, 1e30, 1.0])
-    wire = compressor(spec, nonfinite="pass").wire(values).float()
+    wire = compressor(spec, nonfinite="pass").to_wire(values).float()
     assert wire[:3].tolist()[1:] == [np.inf, -np.inf]
     assert wire[0].isnan()
     assert wire[3:].isfinite().all()
     one = compressor(f"{spec}+ef", nonfinite="pass")
-    one.wire(values)
+    one.to_wire(values)
     assert not one.residuals[""].any()

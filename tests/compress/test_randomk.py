@@ -81,21 +81,23 @@ def test_with_feedback_values_are_sent_as_they_are():
 @pytest.mark.parametrize("feedback", [False, True])
 def test_sums_of_wires_are_wires_of_sums(feedback):
     layout = layout_of({"a": (40, 25), "tiny": (3,), "b": (777,)})
-    workers = [RandomK(0.05, seed=1, whole_below=10).for_worker(index) for index in range(3)]
+    workers = [
+        RandomK(0.05, seed=1, min_compressed_values=10).for_worker(index) for index in range(3)
+    ]
     workers = [ErrorFeedback(one) if feedback else one for one in workers]
     gradients = [torch.randn(1780) for _ in workers]
     out, alone = torch.empty(1780), torch.zeros(1780)
     for _ in range(2):
-        wires = [one.wire(g, layout) for one, g in zip(workers, gradients, strict=True)]
+        wires = [one.to_wire(g, layout) for one, g in zip(workers, gradients, strict=True)]
         assert len({len(wire) for wire in wires}) == 1
         assert len(wires[0]) == 50 + 3 + 39
         for one in workers:
-            one.unwire(sum(wires), out, layout)
+            one.from_wire(sum(wires), out, layout)
             places = out != 0
             assert places.sum() == len(wires[0])
     for one, wire in zip(workers, wires, strict=True):
         single = torch.empty(1780)
-        one.unwire(wire, single, layout)
+        one.from_wire(wire, single, layout)
         alone += single
     assert torch.allclose(out, alone, atol=1e-6)
 
@@ -105,18 +107,18 @@ def test_a_wire_says_what_a_payload_says():
     one, other = RandomK(0.02, seed=9), RandomK(0.02, seed=9)
     outs = [torch.empty(5000), torch.empty(5000, dtype=torch.float64)]
     one.decode(one.encode(values), outs[0])
-    other.unwire(other.wire(values), outs[1])
+    other.from_wire(other.to_wire(values), outs[1])
     assert (outs[0] == outs[1]).all()
 
 
 def test_wires_that_do_not_fit():
     one, out = RandomK(0.1), torch.empty(100)
     with pytest.raises(InvalidValueError, match="layout"):
-        one.unwire(torch.zeros(10), out)
-    wire = one.wire(torch.randn(100))
+        one.from_wire(torch.zeros(10), out)
+    wire = one.to_wire(torch.randn(100))
     for wrong in (wire[:-1], torch.cat([wire, wire])):
         with pytest.raises(PayloadError):
-            one.unwire(wrong, out)
+            one.from_wire(wrong, out)
 
 
 def test_a_wire_of_what_is_not_finite():
@@ -125,10 +127,10 @@ def test_a_wire_of_what_is_not_finite():
     layout = layout_of({"w": (100,)})
     one = ErrorFeedback(RandomK(1.0))
     with pytest.raises(NonFiniteError, match="'w'"):
-        one.wire(values, layout)
+        one.to_wire(values, layout)
     assert (one.residuals["w"] == 0).all()
     passing, out = RandomK(1.0, nonfinite="pass"), torch.empty(100)
-    passing.unwire(passing.wire(values, layout), out, layout)
+    passing.from_wire(passing.to_wire(values, layout), out, layout)
     assert out[50] == torch.inf
 
 

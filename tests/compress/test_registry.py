@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import talka.compress
 from talka.compress import COMPRESSORS, ErrorFeedback, compressor
 from talka.errors import InvalidValueError, SpecError
 from talka.short_forms import NAMES, parsed
@@ -112,8 +113,8 @@ def test_low_rank_is_no_compressor():
 
 
 def test_options_reach_the_compressor():
-    one = compressor("topk:0.5", seed=7, nonfinite="pass", whole_below=10)
-    assert (one.seed, one.nonfinite, one.whole_below) == (7, "pass", 10)
+    one = compressor("topk:0.5", seed=7, nonfinite="pass", min_compressed_values=10)
+    assert (one.seed, one.nonfinite, one.min_compressed_values) == (7, "pass", 10)
     with pytest.raises(InvalidValueError, match="nonfinite"):
         compressor("none", nonfinite="ignore")
 
@@ -128,3 +129,12 @@ def test_the_torch_free_grammar_knows_every_compressor():
     assert set(NAMES) == set(COMPRESSORS)
     for spec in ALL:
         assert parsed(spec).name == spec.partition(":")[0].split("+")[0]
+
+
+def test_former_names_still_work_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="is now called 'min_compressed_values'"):
+        assert compressor("topk:0.5", whole_below=10).min_compressed_values == 10
+    with pytest.warns(DeprecationWarning, match="is now called SectionCompressor"):
+        assert talka.compress.Sectioned is talka.compress.SectionCompressor
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        talka.compress.Nothing  # noqa: B018

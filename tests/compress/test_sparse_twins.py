@@ -57,7 +57,7 @@ def decoded(one, data, layout, *, add, scale, onto):
 def test_agrees_with_its_twin(fast, slow, options, steps, feedback, seed, add, scale):
     first, other, kind, layout = steps
     second = vector(kind, len(first), other)
-    both = [one(**options, seed=seed, whole_below=3) for one in (fast, slow)]
+    both = [one(**options, seed=seed, min_compressed_values=3) for one in (fast, slow)]
     both = [ErrorFeedback(one) if feedback else one for one in both]
     for values in (first, second, first):
         seen = [run(one, values, layout) for one in both]

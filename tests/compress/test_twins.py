@@ -77,7 +77,7 @@ def test_agrees_with_its_twin(spec, case, kind, seed, feedback, add, scale):
             one = ErrorFeedback(one)
         except SpecError:
             feedback = False
-    drawing.fed_back = feedback
+    drawing.has_feedback = feedback
     residual = np.zeros_like(first)
     for step in range(3):
         values = with_zero_rows(vector(kind, len(first), seed + step), layout, seed)

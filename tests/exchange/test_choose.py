@@ -30,8 +30,8 @@ def test_what_keeps_few_values_is_chosen_as_it_is_opened_unless_asked(spec):
         chosen = choose(spec, 3_000_000, network).exchange
         assert chosen == default_name(compressor(spec), network.num_workers)
     first, *others = choices(spec, 3_000_000, few)
-    assert (first.exchange, first.cuts_again) == ("all-gather", False)
-    assert all(one.cuts_again for one in others)
+    assert (first.exchange, first.resparsifies) == ("all-gather", False)
+    assert all(one.resparsifies for one in others)
     assert min(one.cost.seconds for one in others) < first.cost.seconds
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from talka.compress import layout_of
+from talka.compress import StateKey, layout_of
 from talka.errors import InvalidValueError
 from talka.exchange import open_exchange
 
@@ -17,7 +17,7 @@ def gradient(step):
 @pytest.mark.timeout(60)
 def test_an_exchange_with_state_of_another_size_fails_and_the_next_works(alone):
     exchange = open_exchange("topk:0.1+ef", momentum=0.9)
-    exchange.load_state({"worker/momentum/w": torch.zeros(7)})
+    exchange.load_state({StateKey("momentum", "w", side="worker"): torch.zeros(7)})
     with pytest.raises(InvalidValueError, match="length of 'w' is 600, but must be 7"):
         exchange.average(gradient(0), LAYOUT).wait()
     exchange.load_state({})

@@ -76,7 +76,7 @@ class Twin:
 
     def tree(self, vectors, layout):
         wires = [
-            worker.wire(values.clone(), layout).mul_(1 / self.size)
+            worker.to_wire(values.clone(), layout).mul_(1 / self.size)
             for worker, values in zip(self.workers, vectors, strict=True)
         ]
 
@@ -89,16 +89,16 @@ class Twin:
             return mine
 
         out = torch.empty_like(vectors[0])
-        self.workers[0].unwire(sent_up(0), out, layout)
+        self.workers[0].from_wire(sent_up(0), out, layout)
         return out
 
     def direct(self, vectors, layout):
         wires = [
-            worker.wire(values.clone(), layout).mul_(1 / self.size)
+            worker.to_wire(values.clone(), layout).mul_(1 / self.size)
             for worker, values in zip(self.workers, vectors, strict=True)
         ]
         out = torch.empty_like(vectors[0])
-        self.workers[0].unwire(sum(wires[1:], start=wires[0]), out, layout)
+        self.workers[0].from_wire(sum(wires[1:], start=wires[0]), out, layout)
         return out
 
     def ring(self, vectors, layout):
@@ -106,6 +106,6 @@ class Twin:
         total = torch.zeros(len(vectors[0]), dtype=torch.float64)
         for worker, values in zip(self.workers, vectors, strict=True):
             out = torch.empty_like(values)
-            worker.unwire(worker.wire(values.clone(), layout), out, layout)
+            worker.from_wire(worker.to_wire(values.clone(), layout), out, layout)
             total += out
         return (total / self.size).float()

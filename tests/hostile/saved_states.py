@@ -45,7 +45,7 @@ def base(spec):
     expected = EXPECTED[spec]
     momentum, state = Momentum(0.9), {}
     values = torch.randn(36, generator=torch.Generator().manual_seed(0))
-    momentum.enter(values, LAYOUT)
+    momentum.add_to(values, LAYOUT)
     if spec != SPEC:
         state = {
             "worker/residual/fc.weight": torch.ones(30),
@@ -54,13 +54,13 @@ def base(spec):
     else:
         one = compressor(SPEC)
         one.encode(values, LAYOUT)
-        state = {f"worker/{key}": value for key, value in one.state().items()}
+        state = {str(key.at("worker")): value for key, value in one.state().items()}
     metadata = {
         "format": FORMATS[1], "spec": expected.spec, "exchange": expected.exchange, "num_workers": "2",
         "step": "7", "save": "123", "rates": json.dumps({"fc.weight": 0.1, "fc.bias": 0.5}),
         "shapes": json.dumps(SHAPES),
     }  # fmt: skip
-    return {**momentum.state(), **state}, metadata
+    return {**{str(key): value for key, value in momentum.state().items()}, **state}, metadata
 
 
 def attack(rounds: int, seed: int) -> Outcome:
@@ -141,9 +141,8 @@ def use(state):
     """Continue from a state as an exchange of one worker does."""
     momentum, values = Momentum(0.9), torch.ones(36)
     momentum.load_state(state)
-    momentum.enter(values, LAYOUT)
+    momentum.add_to(values, LAYOUT)
     one = compressor(SPEC, nonfinite="pass")
     assert isinstance(one, ErrorFeedback)
-    mine = {key.removeprefix("worker/"): state[key] for key in state if key.startswith("worker/")}
-    one.load_state(mine)
+    one.load_state({key.at(""): value for key, value in state.items() if key.side == "worker"})
     one.encode(values, LAYOUT)

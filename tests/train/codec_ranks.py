@@ -6,7 +6,7 @@ import torch
 
 from talka.compress import layout_of
 from talka.exchange import open_exchange
-from talka.exchange.base import Call
+from talka.exchange.call import Call
 
 
 def coded_values(worker, exchange_names, size):

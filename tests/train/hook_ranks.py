@@ -262,7 +262,7 @@ def without_ddp(worker):
     train(ddp, optimizer, worker.rank, 5)
 
     model = Net()
-    optimizer, exchange = sgd(model), open_exchange("onebit+ef", whole_below=256)
+    optimizer, exchange = sgd(model), open_exchange("onebit+ef", min_compressed_values=256)
     for x, y in batches(worker.rank, 5):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()

@@ -55,7 +55,7 @@ def test_a_step_is_computing_and_coding_and_sending():
         for row in (one, *one.runners_up):
             assert row.step_s == pytest.approx(0.05 + row.codec_s + row.network_s)
             assert row.speed_vs_one == pytest.approx(4 * 0.05 / row.step_s)
-            assert row.cuts_again or row.step_s >= one.step_s
+            assert row.resparsifies or row.step_s >= one.step_s
 
 
 def test_rows_stand_in_the_order_of_the_specs_and_the_shortest_is_found():

@@ -1,8 +1,8 @@
-"""What a compressor is: tensors in, bytes out; no ranks, no sockets.
+"""Base classes of compressors: a subclass encodes one section, the base class all the rest.
 
-A `Compressor` is what exchanges use. All of ours are `Sectioned`: the base class walks the layout,
-lets small pieces travel whole, names tensors in errors and writes header and sections; a member says
-how the values of ONE section become bytes, and back.
+The base class walks the layout, sends small pieces uncompressed, names tensors in errors, and writes
+header and sections. A subclass defines how the values of ONE section become bytes, and back. Nothing
+here communicates. `protocol.py` lists what exchanges expect of a compressor.
 """
 
 import copy
@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -26,122 +26,115 @@ from talka.compress.payload import (
     Bytes,
     Floats,
     Payload,
-    Writer,
+    PayloadWriter,
     padded,
     sections,
 )
+from talka.compress.protocol import NonFinite
+from talka.compress.state_key import State, StateKey
 from talka.errors import InvalidValueError, NonFiniteError, PayloadError, SpecError
 
-NonFinite = Literal["error", "pass"]
-
-
-class Compressor(Protocol):
-    """Makes a flat vector smaller for the wire."""
-
-    def encode(
-        self, values: Tensor, layout: Layout | None = None, *, out: Tensor | None = None
-    ) -> Payload: ...
-
-    def decode(
-        self,
-        payload: Payload,
-        out: Tensor,
-        layout: Layout | None = None,
-        *,
-        add: bool = False,
-        scale: float = 1.0,
-    ) -> None: ...
-
-    def expected_bytes(self, num_values: int, layout: Layout | None = None) -> float: ...
-
-    def max_bytes(self, num_values: int, layout: Layout | None = None) -> int: ...
+OUTSIDE_CODE = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What the random choices of one section depend on, besides the index of a value."""
+    """Seeds of the random choices of one section; a choice also depends on the index of a value."""
 
     shared: int
-    """64 bits that are the same on every worker: for choices that all have to make alike."""
+    """64 bits that are the same on every worker, for choices that all workers must share."""
 
     noise: int
-    """64 bits of this worker alone: for rounding, where errors should cancel out."""
+    """64 bits that differ between workers, for rounding: errors then cancel in the average."""
 
 
-class Sectioned(ABC):
-    """A compressor given by how it writes and reads one section."""
+class SectionCompressor(ABC):
+    """A compressor defined by how it encodes and decodes one section.
+
+    Subclasses outside of talka work in every exchange: given as an object, or by the name under
+    which `talka.compress.register` knows them. Properties are those of `protocol.Properties`.
+    """
 
     name: ClassVar[str]
-    code: ClassVar[int]
-    """Stands in every payload; never used twice."""
-    contracts: bool = False
-    """What is lost is always a shrinking part of what was put in, so error feedback may be used."""
+    code: ClassVar[int] = OUTSIDE_CODE
+    """Byte in every payload that identifies the compressor.
+
+    Codes below 128 are those of talka, each used once; others are free for compressors outside."""
+    sparse: bool = False
     unbiased: bool = False
-    """The mean of many encodings is the value itself."""
-    fed_back: bool = False
-    """Error feedback is around it; a member may have other defaults then."""
-    adds_up: ClassVar[bool] = False
-    """Sums can be made of what travels: it is an `Additive`."""
+    contracts: bool = False
+    safe_with_adam: bool = False
+    keeps_largest: bool = False
+    keeps_residuals: bool = False
+    summable: bool = False
+    has_feedback: bool = False
+    """True if `ErrorFeedback` is around this one; a subclass may have other defaults then."""
+    detects_nonfinite: ClassVar[bool] = False
+    """True if `encode_section` raises FloatingPointError for NaN and infinity.
+
+    Otherwise the base class looks for them before, which takes a pass over the values."""
 
     def __init__(
-        self, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+        self, *, seed: int = 0, nonfinite: NonFinite = "error", min_compressed_values: int = 0
     ) -> None:
         if nonfinite not in ("error", "pass"):
             raise InvalidValueError("nonfinite", nonfinite, "'error' or 'pass'")
-        self.seed, self.noise_seed, self.nonfinite = seed, seed, nonfinite
-        self.whole_below = whole_below
-        """Pieces of fewer values travel as they are."""
+        self.seed, self.noise_seed = seed, seed
+        self.nonfinite: NonFinite = nonfinite
+        self.min_compressed_values = min_compressed_values
+        """Number of values below which a piece is sent uncompressed."""
         self._times: dict[tuple[str, int], int] = {}
 
-    # What a member writes.
+    # Methods that subclasses define.
 
     @classmethod
     def parse(cls, arguments: list[str], **options: Any) -> Self:
-        """The member that a short form names: `name:argument/argument`. Most take none."""
+        """Return the compressor of a short form `name:argument/argument`; most take no arguments."""
         if arguments:
-            given = f"{cls.name}:{'/'.join(arguments)}"
-            raise SpecError(given, "has an argument, where none is taken", cls.name)
+            spec = f"{cls.name}:{'/'.join(arguments)}"
+            raise SpecError(spec, "has an argument, but takes none", cls.name)
         return cls(**options)
 
     @property
-    @abstractmethod
     def spec(self) -> str:
-        """The short form that makes this compressor."""
+        """Short form that makes this compressor: its name, unless it has arguments."""
+        return self.name
 
     @abstractmethod
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
     ) -> int:
-        """Write the values into `room`, return the number of bytes.
+        """Write the values into `room`, and return the number of bytes.
 
-        With a residual, what is encoded is `values + residual`, and `residual` becomes what was
-        lost. Raises FloatingPointError if a value is not finite; the residual may have been changed
-        up to there, as nothing of this payload will be sent.
+        With a residual, encode `values + residual`, and replace the residual by what was lost.
+        Raise FloatingPointError if `detects_nonfinite` and a value is not finite. The residual must
+        be finite then, but may have changed up to that value: nothing of this payload is sent.
         """
 
     @abstractmethod
     def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
-        """`out` becomes (or, with `add`, grows by) `scale` times what `body` says.
+        """Write `scale` times the values in `body` to `out`, or, with `add`, add them to `out`.
 
-        `body` may hold anything: PayloadError for what cannot be, before memory is taken.
+        `body` may hold anything: raise PayloadError for bytes that no `encode_section` writes, and
+        before allocating memory for them.
         """
 
     @abstractmethod
     def section_max_bytes(self, num_values: int) -> int:
-        """No section of so many values is longer."""
+        """Return an upper bound of the bytes of a section of this many values."""
 
     def section_expected_bytes(self, num_values: int) -> float:
-        """Data-dependent members say what the density last seen would make."""
+        """Return the expected bytes of a section; where they depend on the data, by recent sections."""
         return self.section_max_bytes(num_values)
 
-    # What all have in common.
+    # Methods that all subclasses share.
 
     def encode(
         self, values: Tensor, layout: Layout | None = None, *, out: Tensor | None = None
     ) -> Payload:
-        """The payload of the pieces of a flat vector, of all of it without a layout.
+        """Return the payload of the pieces of a flat vector; of the whole vector without a layout.
 
-        It lies in `out` (uint8, at least `max_bytes` long) if that is given.
+        With `out` (uint8, at least `max_bytes` long), the payload is written there.
         """
         return self.encode_with(values, layout, out=out, residuals=None)
 
@@ -153,13 +146,14 @@ class Sectioned(ABC):
         out: Tensor | None,
         residuals: "Residuals | None",
     ) -> Payload:
+        """Encode as `encode` does, and keep what is lost in `residuals`."""
         flat = as_floats(values)
         layout = nameless(len(flat)) if layout is None else layout
         limit = self.max_bytes(len(flat), layout)
         buffer = torch.empty(limit, dtype=torch.uint8) if out is None else out
         if buffer.numel() < limit:
             raise InvalidValueError("len(out)", buffer.numel(), f"at least max_bytes, {limit}")
-        writer = Writer(buffer.numpy(), self.code)
+        writer = PayloadWriter(buffer.numpy(), self.code)
         for piece, whole in self._sections(layout):
             part = flat[piece.start : piece.stop]
             residual = None if residuals is None else residuals.of(piece)
@@ -171,7 +165,7 @@ class Sectioned(ABC):
         return Payload(buffer[:length])
 
     def _whole(self, part: Floats, residual: Floats | None, piece: Piece) -> Floats:
-        """Return the values of a piece that travels whole; nothing of it is lost."""
+        """Return the values of a piece that is sent uncompressed, with its residual."""
         values = part if residual is None else part + residual
         if self.nonfinite == "error":
             try:
@@ -183,9 +177,11 @@ class Sectioned(ABC):
         return values
 
     def _encode_one(
-        self, writer: Writer, part: Floats, residual: Floats | None, piece: Piece
+        self, writer: PayloadWriter, part: Floats, residual: Floats | None, piece: Piece
     ) -> None:
         try:
+            if not self.detects_nonfinite:
+                check_finite(part, residual)
             size = self.encode_section(part, residual, piece, self._draw(piece), writer.room())
         except FloatingPointError:
             if self.nonfinite == "error":
@@ -205,7 +201,7 @@ class Sectioned(ABC):
         add: bool = False,
         scale: float = 1.0,
     ) -> None:
-        """Into (or, with `add`, onto) the pieces of a flat tensor that were encoded."""
+        """Write `scale` times the encoded values to the same pieces of `out`, or add them there."""
         target = as_floats(out)
         layout = nameless(len(target)) if layout is None else layout
         num_values = sum(piece.num_values for piece in layout)
@@ -219,11 +215,11 @@ class Sectioned(ABC):
                 take(section.body.view(np.float32), part, add, np.float32(scale))
             else:
                 self.decode_section(section.body, part, add=add, scale=scale)
-        if not _shares_memory(out):
+        if not shares_memory(out):
             out.copy_(torch.from_numpy(target).view_as(out))
 
     def max_bytes(self, num_values: int, layout: Layout | None = None) -> int:
-        """A hard bound of payloads of such vectors: receive buffers are this big."""
+        """Return an upper bound of the size of a payload: the size of receive buffers."""
         total = HEADER.size
         for piece, whole in self._sections(layout or nameless(num_values)):
             raw = 4 * piece.num_values
@@ -234,7 +230,7 @@ class Sectioned(ABC):
         return total
 
     def expected_bytes(self, num_values: int, layout: Layout | None = None) -> float:
-        """What a payload of such a vector will measure."""
+        """Return the expected size of a payload in bytes."""
         total: float = HEADER.size
         for piece, whole in self._sections(layout or nameless(num_values)):
             count = piece.num_values
@@ -242,76 +238,79 @@ class Sectioned(ABC):
         return total
 
     def for_worker(self, index: int) -> Self:
-        """A fresh copy whose rounding is worker `index`'s own; shared choices stay shared."""
-        one = copy.deepcopy(self)
-        one.noise_seed = _hash64(f"{self.seed}/{index}")
-        one._times = {}
-        return one
+        """Return a copy without state whose rounding differs by worker; shared choices stay shared."""
+        fresh = copy.deepcopy(self)
+        fresh.noise_seed = _hash64(f"{self.seed}/{index}")
+        fresh._times = {}
+        return fresh
 
-    def state(self) -> dict[str, Tensor]:
-        """All that the next encode depends on, by name: what a checkpoint has to keep."""
+    def state(self) -> State:
+        """Return all that the next `encode` depends on, for checkpoints."""
         return {
-            f"times/{offset}/{name}": torch.tensor(count)
+            StateKey("times", name, offset): torch.tensor(count)
             for (name, offset), count in self._times.items()
         }
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self._times = {}
-        for key, value in state.items():
-            kind, _, rest = key.partition("/")
-            if kind == "times":
-                offset, _, name = rest.partition("/")
-                self._times[name, int(offset)] = int(value)
+    def load_state(self, state: State) -> None:
+        """Replace the state by one that `state` returned; keys of other kinds are ignored."""
+        self._times = {
+            (key.name, key.offset or 0): int(value)
+            for key, value in state.items()
+            if key.kind == "times"
+        }
 
     def _draw(self, piece: Piece) -> Draw:
-        """The n-th encoding of a slice draws alike wherever it happens, and never twice the same."""
+        """Return the seeds of the n-th encoding of a slice: they depend on n and the slice alone."""
         times = self._times.get((piece.name, piece.offset), 0)
         self._times[piece.name, piece.offset] = times + 1
         where = f"{times}/{piece.offset}/{piece.name}"
         return Draw(_hash64(f"{self.seed}/{where}"), _hash64(f"{self.noise_seed}/noise/{where}"))
 
     def _sections(self, layout: Layout) -> Iterator[tuple[Piece, bool]]:
-        """Pieces as they become sections, and whether each travels whole."""
+        """Yield pieces as they become sections, and whether each is sent uncompressed."""
         for piece in layout:
-            whole = piece.num_values < self.whole_below
+            whole = piece.num_values < self.min_compressed_values
             for start in range(piece.start, piece.stop, MAX_SECTION_VALUES):
                 stop = min(start + MAX_SECTION_VALUES, piece.stop)
                 offset = piece.offset + start - piece.start
                 yield Piece(piece.name, piece.shape, offset, start, stop), whole
 
 
-class Additive(Sectioned):
-    """A compressor whose coded values add up in their own form, so sums can go round a ring.
+class SummableCompressor(SectionCompressor):
+    """A compressor whose encoded vectors can be summed as they are, for example along a ring.
 
-    What travels is one dense tensor without header or sections; all workers' ones have equal length
-    and mean the same places.
+    Each vector becomes one dense tensor without header or sections. The tensors of all workers have
+    equal length, and equal positions stand for the same values.
     """
 
-    adds_up = True
+    summable = True
 
     @abstractmethod
-    def wire(
+    def to_wire(
         self, values: Tensor, layout: Layout | None = None, *, residuals: "Residuals | None" = None
     ) -> Tensor:
-        """What is to be summed. With residuals, as `encode` has it."""
+        """Return the tensor to sum; `residuals` are used and replaced as in `encode_with`."""
 
     @abstractmethod
-    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
-        """`out` becomes what the (summed) tensor says, of the last `wire` with that layout."""
+    def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+        """Decode a tensor or a sum of tensors, made by the last `to_wire` with that layout."""
 
 
 class Residuals(Protocol):
-    """Where what was lost is kept."""
+    """Storage for compression residuals, by parameter."""
 
-    def of(self, piece: Piece) -> Floats: ...
+    def of(self, piece: Piece) -> Floats:
+        """Return the residual of a slice of a parameter, to be changed in place."""
+        ...
 
 
 def as_floats(values: Tensor) -> Floats:
+    """Return the values as a flat float32 array, which shares their memory if it can."""
     return values.detach().reshape(-1).to("cpu", torch.float32).contiguous().numpy()
 
 
-def _shares_memory(out: Tensor) -> bool:
-    """What is written into `as_floats(out)` stands in `out` itself."""
+def shares_memory(out: Tensor) -> bool:
+    """Return True if `as_floats(out)` shares the memory of `out`."""
     return out.device.type == "cpu" and out.dtype == torch.float32 and out.is_contiguous()
 
 

@@ -6,13 +6,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from talka.compress.base import Additive, Residuals, as_floats
+from talka.compress.base import Residuals, SummableCompressor, as_floats
 from talka.compress.layout import Layout, nameless
 from talka.compress.payload import Floats
 from talka.errors import NonFiniteError
 
 
-class Dense(Additive):
+class Dense(SummableCompressor):
     """One value of `wire_type` for each value."""
 
     wire_type: ClassVar[torch.dtype]
@@ -21,7 +21,7 @@ class Dense(Additive):
     def fill(self, values: Floats, residual: Floats | None, wire: Tensor) -> None:
         """As `encode_section`, into a tensor of `wire_type`."""
 
-    def wire(
+    def to_wire(
         self, values: Tensor, layout: Layout | None = None, *, residuals: Residuals | None = None
     ) -> Tensor:
         flat = as_floats(values)
@@ -39,7 +39,7 @@ class Dense(Additive):
                     residual[:] = 0
         return wire
 
-    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+    def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         out.copy_(wire.view_as(out))
 
     def _as_they_are(self, values: Floats) -> Tensor:

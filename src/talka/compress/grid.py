@@ -25,13 +25,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import elias, elias_reading, levels
 from talka.compress.bits.draws import key_of
 from talka.compress.bits.levels import Grid
 from talka.compress.bits.packing import num_words
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
+from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
 from talka.errors import InvalidValueError, PayloadError
 
@@ -49,10 +50,10 @@ _CODED = 1 << 31
 _WORTH_CODING = 0.9
 
 
-class GridRounding(Sectioned):
+class GridRounding(SectionCompressor):
     """A grid of `top + 1` points over buckets. Its members are made by their short forms."""
 
-    unbiased = True
+    unbiased = detects_nonfinite = True
 
     def __init__(
         self,
@@ -63,9 +64,11 @@ class GridRounding(Sectioned):
         fixed: bool,
         seed: int = 0,
         nonfinite: NonFinite = "error",
-        whole_below: int = 0,
+        min_compressed_values: int = 0,
     ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        super().__init__(
+            seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
+        )
         if not 1 <= top <= _MAX_TOP:
             raise InvalidValueError("top", top, f"from 1 to {_MAX_TOP}")
         if bucket is not None and not MIN_BUCKET <= bucket <= MAX_BUCKET:

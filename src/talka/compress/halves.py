@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from talka.compiled import compiled
-from talka.compress.base import Draw, Sectioned
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits.dense import are_finite, larger, rest_of, wanted
 from talka.compress.bits.lanes import LANES, bits_of, floats_of, load, spread, store, where
 from talka.compress.dense import Dense
@@ -36,15 +36,11 @@ _EXPONENTS = np.uint32(112 << 23)  # between those of fp16 and float32
 _RAISE = np.float32(2.0**112)
 
 
-class _Halves(Sectioned):
+class _Halves(SectionCompressor):
     """What the three have in common; `form` tells the kernels which it is."""
 
-    contracts = True
+    contracts = safe_with_adam = detects_nonfinite = True
     form: ClassVar[int]
-
-    @property
-    def spec(self) -> str:
-        return self.name
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
@@ -61,17 +57,17 @@ class _Halves(Sectioned):
         return 2 * num_values
 
 
-class _AdditiveHalves(_Halves, Dense):
+class _SummableHalves(_Halves, Dense):
     def fill(self, values: Floats, residual: Floats | None, wire: Tensor) -> None:
         _send(values, residual, wire.view(torch.uint16).numpy(), self.form)
 
 
-class Fp16(_AdditiveHalves):
+class Fp16(_SummableHalves):
     name, code, form = "fp16", 1, FP16
     wire_type = torch.float16
 
 
-class Bf16(_AdditiveHalves):
+class Bf16(_SummableHalves):
     name, code, form = "bf16", 2, BF16
     wire_type = torch.bfloat16
 

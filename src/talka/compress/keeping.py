@@ -3,17 +3,25 @@
 from typing import Any, Self
 
 from talka.compress.arguments import share, short
-from talka.compress.base import NonFinite, Sectioned
+from talka.compress.base import SectionCompressor
+from talka.compress.protocol import NonFinite
 from talka.errors import InvalidValueError
 
 
-class KeepsShare(Sectioned):
+class KeepsShare(SectionCompressor):
     """Keeps a share of each section, at least one value."""
 
     def __init__(
-        self, share: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+        self,
+        share: float,
+        *,
+        seed: int = 0,
+        nonfinite: NonFinite = "error",
+        min_compressed_values: int = 0,
     ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        super().__init__(
+            seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
+        )
         if not 0 < share <= 1:
             raise InvalidValueError("share", share, "above 0 and at most 1")
         self.share = share

@@ -14,12 +14,8 @@ from talka.errors import PayloadError
 
 class NoCompression(Dense):
     name, code = "none", 0
-    contracts = unbiased = True
+    contracts = unbiased = safe_with_adam = detects_nonfinite = True
     wire_type = torch.float32
-
-    @property
-    def spec(self) -> str:
-        return self.name
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.compress.base import Draw, Sectioned
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import signs
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
@@ -40,9 +40,9 @@ Rows = tuple[int, int]
 """How long a row is, and the place of the first value in its row."""
 
 
-class OneBit(Sectioned):
+class OneBit(SectionCompressor):
     name, code = "onebit", 4
-    contracts = True
+    contracts = detects_nonfinite = True
 
     def __init__(self, block: int | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -75,7 +75,7 @@ class OneBit(Sectioned):
         """Values that share two means; ALL for those of a whole section."""
         if self._block is not None:
             return self._block
-        return FED_BACK_BLOCK if self.fed_back else ALL
+        return FED_BACK_BLOCK if self.has_feedback else ALL
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes

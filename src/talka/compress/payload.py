@@ -58,10 +58,10 @@ class Payload:
         return payload
 
     @property
-    def header(self) -> "Header":
+    def header(self) -> "PayloadHeader":
         return _header(self.data.numpy())
 
-    def check(self) -> "Header":
+    def check(self) -> "PayloadHeader":
         """The header, if the bytes are those that were written."""
         data = self.data.numpy()
         header = _header(data)
@@ -72,14 +72,14 @@ class Payload:
         return header
 
 
-class Header(NamedTuple):
+class PayloadHeader(NamedTuple):
     code: int
     checksum: int
     num_values: int
     num_bytes: int
 
 
-class Section(NamedTuple):
+class PayloadSection(NamedTuple):
     start: int
     """Of its values in the whole vector."""
     num_values: int
@@ -97,7 +97,7 @@ def seal_of(data: Bytes) -> int:
     return checksum(data[CHECKED_FROM:]) ^ int(data[3])
 
 
-def _header(data: Bytes) -> Header:
+def _header(data: Bytes) -> PayloadHeader:
     if len(data) < HEADER.size:
         raise PayloadError(f"has {len(data)} bytes, fewer than its header")
     magic, version, code, check, num_values, num_bytes = HEADER.unpack_from(data.data)
@@ -105,10 +105,10 @@ def _header(data: Bytes) -> Header:
         raise PayloadError("does not begin as a payload does")
     if not HEADER.size <= num_bytes <= len(data):
         raise PayloadError(f"has {len(data)} bytes, its header says {num_bytes}")
-    return Header(code, check, num_values, num_bytes)
+    return PayloadHeader(code, check, num_values, num_bytes)
 
 
-class Writer:
+class PayloadWriter:
     """Fills a buffer section by section; `finish` writes the header."""
 
     def __init__(self, buffer: Bytes, code: int) -> None:
@@ -139,7 +139,7 @@ class Writer:
         return data
 
 
-def sections(payload: Payload, *, code: int, num_values: int) -> Iterator[Section]:
+def sections(payload: Payload, *, code: int, num_values: int) -> Iterator[PayloadSection]:
     """The sections of a checked payload that has to hold `num_values` values."""
     header = payload.check()
     if header.code != code:
@@ -156,7 +156,7 @@ def sections(payload: Payload, *, code: int, num_values: int) -> Iterator[Sectio
         at += SECTION.size
         if at + size > len(data) or start + count > num_values or (raw and size != 4 * count):
             raise PayloadError("has a section that does not fit into it")
-        yield Section(start, count, raw, data[at : at + size])
+        yield PayloadSection(start, count, raw, data[at : at + size])
         at, start = at + padded(size), start + count
     if start != num_values:
         raise PayloadError(f"has sections for {start} of {num_values} values")

@@ -77,10 +77,6 @@ class TernGrad(GridRounding):
             return super().parse(arguments)
         return cls(2, norm="max", bucket=None, fixed=False, **options)
 
-    @property
-    def spec(self) -> str:
-        return self.name
-
 
 class _Said(NamedTuple):
     number: int

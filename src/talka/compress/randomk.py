@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from talka.compress.base import (
-    Additive,
     Draw,
     Residuals,
-    _shares_memory,
+    SummableCompressor,
     as_floats,
+    shares_memory,
 )
 from talka.compress.bits.select import check_finite, take_at
 from talka.compress.bits.strides import one_in_each, sample, stride_lengths
@@ -33,9 +33,9 @@ from talka.errors import InvalidValueError, NonFiniteError, PayloadError
 _KEY_BYTES = 8
 
 
-class RandomK(KeepsShare, Additive):
+class RandomK(KeepsShare, SummableCompressor):
     name, code = "randomk", 21
-    contracts = unbiased = True
+    sparse = contracts = unbiased = detects_nonfinite = True
 
     def __init__(self, share: float, **options: Any) -> None:
         super().__init__(share, **options)
@@ -60,7 +60,7 @@ class RandomK(KeepsShare, Additive):
     def section_max_bytes(self, num_values: int) -> int:
         return _KEY_BYTES + 4 * self._count(num_values)
 
-    def wire(
+    def to_wire(
         self, values: Tensor, layout: Layout | None = None, *, residuals: Residuals | None = None
     ) -> Tensor:
         flat = as_floats(values)
@@ -77,7 +77,7 @@ class RandomK(KeepsShare, Additive):
         self._wired[layout] = keys
         return torch.from_numpy(np.concatenate(parts))
 
-    def unwire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
+    def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         sums, target = as_floats(wire), as_floats(out)
         layout = nameless(len(target)) if layout is None else layout
         if layout not in self._wired:
@@ -97,7 +97,7 @@ class RandomK(KeepsShare, Additive):
             at += count
         if at != len(sums):
             raise PayloadError(f"holds {len(sums)} sums, not {at}")
-        if not _shares_memory(out):
+        if not shares_memory(out):
             out.copy_(torch.from_numpy(target).view_as(out))
 
     def _chosen(self, part: Floats, residual: Floats | None, piece: Piece, key: int) -> Floats:

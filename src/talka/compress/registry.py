@@ -1,26 +1,31 @@
 """Compressors by their short form.
 
 none                     name[:argument[/argument...]][+ef]
-topk:0.01+ef             `+ef` puts error feedback around it
+topk:0.01+ef             `+ef` wraps it in error feedback
 uniform:3/max/512        arguments after the first are separated by slashes
 """
 
-from talka.compress.base import NonFinite, Sectioned
+from typing import Protocol
+
+from talka import short_forms
+from talka.compress.base import SectionCompressor
 from talka.compress.feedback import ErrorFeedback
 from talka.compress.halves import Bf16, Fp16, Trunc16
 from talka.compress.none import NoCompression
 from talka.compress.onebit import OneBit
+from talka.compress.protocol import Compressor, NonFinite, check_compressor
 from talka.compress.quantisers import Qsgd, TernGrad, Uniform
 from talka.compress.randomk import RandomK
 from talka.compress.significance import Significance
 from talka.compress.threshold import Threshold
 from talka.compress.topk import TopK
 from talka.errors import SpecError
+from talka.renaming import renamed
 from talka.short_forms import LOW_RANK, parsed
 
-COMPRESSORS: dict[str, type[Sectioned]] = {
-    one.name: one
-    for one in (
+COMPRESSORS: dict[str, type[SectionCompressor]] = {
+    kind.name: kind
+    for kind in (
         NoCompression,
         Fp16,
         Bf16,
@@ -35,35 +40,65 @@ COMPRESSORS: dict[str, type[Sectioned]] = {
         Significance,
     )
 }
+"""Compressors of talka; those that were registered are not among them."""
 
 
+class Factory(Protocol):
+    """Makes a compressor from the arguments of a short form, such as `SectionCompressor.parse`."""
+
+    def __call__(
+        self, arguments: list[str], *, seed: int, nonfinite: NonFinite, min_compressed_values: int
+    ) -> Compressor: ...
+
+
+_registered: dict[str, Factory] = {}
+
+
+def register(name: str, factory: Factory) -> None:
+    """Make `name` usable in short forms, such as `name`, `name:0.5` and `name:0.5+ef`.
+
+    The factory is called with the texts between the slashes after the colon, and with the options
+    of `compressor()`. A `SectionCompressor` has one: `register("mine", Mine.parse)`. Every process
+    that uses the name has to register it. Registering the same factory again changes nothing.
+    """
+    if _registered.get(name) != factory:
+        short_forms.add_name(name)
+        _registered[name] = factory
+
+
+@renamed(whole_below="min_compressed_values")
 def compressor(
-    spec: str, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
-) -> Sectioned | ErrorFeedback:
-    """The compressor that a short form names.
+    spec: str, *, seed: int = 0, nonfinite: NonFinite = "error", min_compressed_values: int = 0
+) -> Compressor:
+    """Return the compressor that a short form describes.
 
     seed
-        Of all random choices; workers that share it make their shared choices alike.
+        Seed of all random choices; workers with the same seed agree on their shared choices.
     nonfinite
-        Of tensors that hold NaN or infinity: "error" raises NonFiniteError, "pass" sends them whole.
-    whole_below
-        Pieces of fewer values travel whole: saving little is not worth the error.
+        What happens to tensors with NaN or infinity: "error" raises NonFiniteError, "pass" sends
+        them uncompressed.
+    min_compressed_values
+        Number of values below which a piece is sent uncompressed: the few bytes saved are not worth
+        the error.
 
     >>> compressor("none+ef").spec
     'none+ef'
     >>> compressor("trunk16")
     Traceback (most recent call last):
-    talka.errors.payloads.SpecError: 'trunk16' names no compressor; allowed is 'trunc16', the nearest.
+    talka.errors.payloads.SpecError: 'trunk16' does not name a compressor; allowed is 'trunc16', the nearest.
     """
     name, arguments, has_feedback = parsed(spec)
     if name == LOW_RANK:
         raise SpecError(
             spec,
-            "is no compressor but an exchange of its own: what is said second depends on the sum "
-            "of what was said first",
+            "is an exchange, not a compressor: its second message depends on the sum of the first "
+            "messages of all workers",
             f"talka.train.attach(ddp, {spec!r})",
         )
-    inner = COMPRESSORS[name].parse(
-        arguments, seed=seed, nonfinite=nonfinite, whole_below=whole_below
+    factory: Factory = _registered[name] if name in _registered else COMPRESSORS[name].parse
+    inner = factory(
+        arguments, seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
     )
+    if name in _registered:
+        check_compressor(inner)
     return ErrorFeedback(inner) if has_feedback else inner

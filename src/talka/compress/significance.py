@@ -14,11 +14,12 @@ import numpy as np
 from talka.compiled import compiled
 from talka.compress import sparse
 from talka.compress.arguments import number, short
-from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits.largest import largest
 from talka.compress.bits.select import Picked, magnitude_bits, select
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
+from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
 from talka.errors import InvalidValueError, SpecError
 
@@ -26,14 +27,21 @@ _LANES = 512
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-class Significance(Sectioned):
+class Significance(SectionCompressor):
     name, code = "significance", 23
-    contracts = True
+    sparse = contracts = detects_nonfinite = True
 
     def __init__(
-        self, ratio: float, *, seed: int = 0, nonfinite: NonFinite = "error", whole_below: int = 0
+        self,
+        ratio: float,
+        *,
+        seed: int = 0,
+        nonfinite: NonFinite = "error",
+        min_compressed_values: int = 0,
     ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        super().__init__(
+            seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
+        )
         if not 0 < ratio < math.inf:
             raise InvalidValueError("ratio", ratio, "above 0")
         self.ratio = ratio

@@ -20,18 +20,19 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from talka.compiled import compiled
 from talka.compress.arguments import number, short
-from talka.compress.base import Draw, NonFinite, Sectioned
+from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import rice
 from talka.compress.bits.largest import kth_largest
 from talka.compress.bits.select import Picked, check_finite, magnitude_bits, select
 from talka.compress.bits.strides import sample
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
+from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
+from talka.compress.state_key import State, StateKey
 from talka.errors import InvalidValueError, PayloadError, SpecError
 
 DENSITY = 0.01
@@ -40,11 +41,11 @@ _SMALLEST_TAU = float(np.finfo(np.float32).tiny)
 _LARGEST_TAU = float(np.finfo(np.float32).max)
 
 
-class Threshold(Sectioned):
+class Threshold(SectionCompressor):
     """With `tau` a fixed threshold, without one that aims at a density."""
 
     name, code = "threshold", 22
-    contracts = True
+    sparse = contracts = detects_nonfinite = True
 
     def __init__(
         self,
@@ -53,9 +54,11 @@ class Threshold(Sectioned):
         density: float = DENSITY,
         seed: int = 0,
         nonfinite: NonFinite = "error",
-        whole_below: int = 0,
+        min_compressed_values: int = 0,
     ) -> None:
-        super().__init__(seed=seed, nonfinite=nonfinite, whole_below=whole_below)
+        super().__init__(
+            seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
+        )
         if tau is not None and not _SMALLEST_TAU <= tau <= _LARGEST_TAU:
             raise InvalidValueError("tau", tau, "above 0, and a float32")
         if not 0 < density <= 1:
@@ -122,25 +125,24 @@ class Threshold(Sectioned):
         return _HEAD_BYTES + self._seen.expected(num_values)
 
     def for_worker(self, index: int) -> Self:
-        one = super().for_worker(index)
-        one._floors = {}
-        return one
+        fresh = super().for_worker(index)
+        fresh._floors = {}
+        return fresh
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         floors = {
-            f"floor/{offset}/{name}": torch.tensor(floor, dtype=torch.float64)
+            StateKey("floor", name, offset): torch.tensor(floor, dtype=torch.float64)
             for (name, offset), floor in self._floors.items()
         }
         return {**super().state(), **floors}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
+    def load_state(self, state: State) -> None:
         super().load_state(state)
-        self._floors = {}
-        for key, value in state.items():
-            kind, _, rest = key.partition("/")
-            if kind == "floor":
-                offset, _, name = rest.partition("/")
-                self._floors[name, int(offset)] = float(value)
+        self._floors = {
+            (key.name, key.offset or 0): float(value)
+            for key, value in state.items()
+            if key.kind == "floor"
+        }
 
     def _floor(self, piece: Piece) -> float:
         return self._floors.get((piece.name, piece.offset), 0.0)

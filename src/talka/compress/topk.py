@@ -30,7 +30,7 @@ _SMALLEST = magnitude_bits(1e-45)
 
 class TopK(KeepsShare):
     name, code = "topk", 20
-    contracts = True
+    sparse = contracts = keeps_largest = detects_nonfinite = True
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes

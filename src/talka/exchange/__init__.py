@@ -1,11 +1,15 @@
-"""Who says it to whom: averages of vectors among workers, compressed or not, the same bits for all."""
+"""Exchanges: average a vector over all workers, compressed or not.
+
+Every worker gets bit-identical results.
+"""
 
 # ruff: noqa: E402  # the check comes first: its error explains what to install
 from talka.extras import require
 
 require("torch", by="talka.exchange")
 
-from talka.exchange.base import CompressedExchange, Exchange
+from talka.exchange.base import Exchange
+from talka.exchange.compressed import CompressedExchange
 from talka.exchange.links.probe import ProbeResult, probe
 from talka.exchange.meter import Meter
 from talka.exchange.pricing.choose import Choice, choices, choose

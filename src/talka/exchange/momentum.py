@@ -1,33 +1,32 @@
-"""Momentum that each worker adds to its own values before they are compressed.
+"""Momentum that each worker adds to its own gradients before they are compressed.
 
-An optimizer adds momentum to what arrives. Of a sparse payload that is what gathered over many steps,
-and it would go on for some steps more, the same way, whatever the gradients say by then. Momentum of
-a worker's own gradients is said whole when its turn comes. Lin et al. (arXiv:1712.01887) call this
-momentum correction; they also forget the momentum of what was sent, which is not done here.
+An optimizer adds momentum to averages. With a sparse compressor, an entry of an average holds what
+accumulated over many steps, and the optimizer's momentum repeats it for more steps, whatever the
+gradients are by then. Momentum of a worker's own gradients is sent whole when its entry is sent. Lin
+et al. (arXiv:1712.01887) call this momentum correction; they also clear the momentum of entries that
+were sent, which is not done here.
 """
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from talka.compress import Layout
+from talka.compress import Layout, State, StateKey
 from talka.errors import InvalidValueError
 
-_PREFIX = "worker/momentum/"
+KIND = "momentum"
 
 
 class Momentum:
-    """By parameter name and at full length, as residuals are."""
+    """Momentum of one worker, by parameter name and at full length, as residuals are kept."""
 
     def __init__(self, factor: float) -> None:
         if not 0 <= factor < 1:
-            raise InvalidValueError("momentum", factor, "from 0 up to, but without, 1")
+            raise InvalidValueError("momentum", factor, "at least 0 and below 1")
         self.factor = factor
         self._velocities: dict[str, Tensor] = {}
 
-    def enter(self, values: Tensor, layout: Layout) -> None:
-        """Values become what this worker's momentum is with them, in place."""
+    def add_to(self, values: Tensor, layout: Layout) -> None:
+        """Update the momentum with these gradients, and replace the gradients by it."""
         if not self.factor:
             return
         for piece in layout:
@@ -40,30 +39,25 @@ class Momentum:
                     piece.full_length,
                     f"{velocity.numel()}, the length of its momentum so far",
                 )
-            mine = velocity[piece.offset : piece.offset + piece.num_values]
-            mine.mul_(self.factor).add_(values[piece.start : piece.stop])
-            values[piece.start : piece.stop] = mine
+            part = velocity[piece.offset : piece.offset + piece.num_values]
+            part.mul_(self.factor).add_(values[piece.start : piece.stop])
+            values[piece.start : piece.stop] = part
 
     def states(self) -> list[dict[str, Tensor]]:
-        """Momentum by parameter, as `Exchange.residuals` has it; empty without momentum."""
+        """Return momentum by parameter, in the form of `Exchange.residuals`."""
         return [self._velocities] if self.factor else []
 
-    def state(self) -> dict[str, Tensor]:
-        return {f"{_PREFIX}{name}": value for name, value in self._velocities.items()}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self._velocities = {
-            key.removeprefix(_PREFIX): value.clone() for key, value in only_momentum(state).items()
+    def state(self) -> State:
+        """Return the momentum for checkpoints."""
+        return {
+            StateKey(KIND, name, side="worker"): value for name, value in self._velocities.items()
         }
 
+    def load_state(self, state: State) -> None:
+        """Replace the momentum; keys of other kinds are ignored."""
+        self._velocities = {key.name: value.clone() for key, value in only_momentum(state).items()}
 
-def only_momentum(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {key: value for key, value in state.items() if key.startswith(_PREFIX)}
 
-
-def merged_momentum(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Every worker goes on with the mean of those before: the mean over workers stays the same."""
-    return {
-        key: torch.stack([state[key] for state in states]).double().mean(0).float()
-        for key in only_momentum(states[0])
-    }
+def only_momentum(state: State) -> State:
+    """Return the entries of a state that are momentum."""
+    return {key: value for key, value in state.items() if (key.side, key.kind) == ("worker", KIND)}

@@ -1,102 +1,140 @@
-"""Exchanges by name, and from the short form of what is said.
+"""Exchanges by name, and the default exchange of each compressor.
 
-`open_exchange("onebit+ef")` is two-phase, `open_exchange("none")` a ring, and what keeps a few values
-is gathered from a few workers; another way is named: `open_exchange("topk:0.01+ef", "two-phase")`.
-`powersgd:4` is both at once.
+`open_exchange("onebit+ef")` is two-phase, `open_exchange("none")` a ring, and sparse payloads of a
+few workers are gathered; another exchange can be named: `open_exchange("topk:0.01+ef", "two-phase")`.
+`powersgd:4` is compressor and exchange at once.
 """
+
+from typing import Any
 
 import torch.distributed as dist
 
 from talka import compress
-from talka.compress import Additive, ErrorFeedback
-from talka.compress.base import NonFinite
-from talka.compress.randomk import RandomK
-from talka.compress.significance import Significance
-from talka.compress.threshold import Threshold
-from talka.compress.topk import TopK
-from talka.errors import SpecError, UnknownNameError
-from talka.exchange.base import AnyCompressor, CompressedExchange, Exchange
+from talka.compress import Compressor
+from talka.compress.protocol import NonFinite, Properties, check_compressor
+from talka.errors import InvalidValueError, SpecError, UnknownNameError
+from talka.exchange.base import Exchange
+from talka.exchange.compressed import CompressedExchange
 from talka.exchange.topologies.all_gather import AllGather
 from talka.exchange.topologies.global_topk import GlobalTopK
 from talka.exchange.topologies.hierarchical import Hierarchical
-from talka.exchange.topologies.low_rank import LowRank
+from talka.exchange.topologies.low_rank import LowRank, PowerSgd
 from talka.exchange.topologies.sums import Direct, Ring, Tree
 from talka.exchange.topologies.two_phase import Master, TwoPhase
 from talka.renaming import renamed
+from talka.short_forms import LOW_RANK
 
 COMPRESSED: dict[str, type[CompressedExchange]] = {
-    one.name: one
-    for one in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Direct, Tree)
+    kind.name: kind
+    for kind in (TwoPhase, AllGather, Master, Hierarchical, GlobalTopK, Ring, Direct, Tree)
 }
 MAX_GATHERED = 8
-"""Workers up to which sparse payloads are gathered unless another exchange is named."""
+"""Number of workers up to which sparse payloads are gathered unless another exchange is named."""
 EXCHANGES: dict[str, type[Exchange]] = {**COMPRESSED, LowRank.name: LowRank}
 
 
-@renamed(spec="compressor")
+@renamed(spec="compressor", whole_below="min_compressed_values")
 def open_exchange(
-    compressor: str,
+    compressor: str | Compressor,
     name: str | None = None,
     *,
     group: dist.ProcessGroup | None = None,
-    seed: int = 0,
-    nonfinite: NonFinite = "error",
-    whole_below: int = 0,
+    seed: int | None = None,
+    nonfinite: NonFinite | None = None,
+    min_compressed_values: int | None = None,
     momentum: float = 0.0,
 ) -> Exchange:
     """Open the exchange for a compressor such as `onebit+ef`; all workers of the group call it.
 
-    With `momentum`, what is averaged is each worker's momentum: see `talka.exchange.momentum`.
+    A compressor given as an object has its own seed, `nonfinite` and `min_compressed_values`; those
+    of a short form are 0, "error" and 0 unless given. With `momentum`, the momentum of each worker is
+    averaged: see `talka.exchange.momentum`.
     """
     factor_rank = powersgd_rank(compressor)
     if factor_rank is not None:
         if name not in (None, LowRank.name):
-            problem = f"is an exchange of its own, not one by {name}"
-            raise SpecError(compressor, problem, "no other name")
-        return LowRank(factor_rank, group=group, momentum=momentum, nonfinite=nonfinite)
-    chosen = compress.compressor(
-        compressor, seed=seed, nonfinite=nonfinite, whole_below=whole_below
+            problem = f"is an exchange itself and cannot use the exchange {name}"
+            raise SpecError(str(compressor), problem, "no other name")
+        return LowRank(factor_rank, group=group, momentum=momentum, nonfinite=nonfinite or "error")
+    chosen = compressor_of(
+        compressor, seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
     )
     if name is None:
         name = default_name(chosen, dist.get_world_size(group))
     if name not in COMPRESSED:
         if name == LowRank.name:
             allowed = "powersgd:R there, such as powersgd:4"
-            raise SpecError(compressor, "does not go by low-rank", allowed)
+            raise SpecError(chosen.spec, "cannot use the exchange low-rank", allowed)
         raise UnknownNameError("exchange", name, tuple(EXCHANGES))
     return COMPRESSED[name](chosen, group=group, momentum=momentum)
 
 
-def default_name(chosen: AnyCompressor, num_workers: int) -> str:
-    """A ring for what adds up in its own form, two phases for all else unless they cut again."""
-    inner = _inner(chosen)
-    if isinstance(inner, Additive):
-        return Direct.name if isinstance(inner, RandomK) else Ring.name
-    return AllGather.name if cuts_again(chosen, TwoPhase.name, num_workers) else TwoPhase.name
+def compressor_of(
+    compressor: str | Compressor,
+    *,
+    seed: int | None = None,
+    nonfinite: NonFinite | None = None,
+    min_compressed_values: int | None = None,
+) -> Compressor:
+    """Return the compressor of a short form, or a checked object; options must not contradict it."""
+    options: dict[str, Any] = {
+        "seed": seed,
+        "nonfinite": nonfinite,
+        "min_compressed_values": min_compressed_values,
+    }
+    given = {option: value for option, value in options.items() if value is not None}
+    if isinstance(compressor, str):
+        return compress.compressor(compressor, **given)
+    check_compressor(compressor)
+    for option, value in given.items():
+        own = getattr(compressor, option, None)
+        if own != value:
+            raise InvalidValueError(
+                f"{option} of the compressor {compressor.spec!r}",
+                own,
+                f"{value!r}, as requested; options of an object are set where it is made",
+            )
+    return compressor
 
 
-def cuts_again(chosen: AnyCompressor, exchange: str, num_workers: int) -> bool:
-    """Whether an exchange loses more of a sparse payload than few workers need to.
+def properties_of(compressor: str | Compressor) -> Properties:
+    """Return the properties of a compressor, or those of powersgd."""
+    return PowerSgd() if powersgd_rank(compressor) is not None else compressor_of(compressor)
 
-    An owner of two phases keeps the same share of the average as each worker of its own values:
-    most of what was sent is put off once more. Gathering loses nothing the second time. It sends
-    P/2 times as much, which sparse payloads of a few workers can bear.
+
+def default_name(compressor: Compressor, num_workers: int) -> str:
+    """Return the exchange that is used if none is named.
+
+    Summable payloads are summed on the way, in two hops if they are sparse, so small. Other sparse
+    payloads of a few workers are gathered. Two-phase carries all others.
     """
-    is_sparse = isinstance(_inner(chosen), TopK | Threshold | Significance)
-    return is_sparse and num_workers <= MAX_GATHERED and exchange != AllGather.name
+    if compressor.summable:
+        return Direct.name if compressor.sparse else Ring.name
+    return AllGather.name if resparsifies(compressor, TwoPhase.name, num_workers) else TwoPhase.name
 
 
-def _inner(chosen: AnyCompressor) -> AnyCompressor:
-    return chosen.inner if isinstance(chosen, ErrorFeedback) else chosen
+def resparsifies(compressor: Compressor, exchange: str, num_workers: int) -> bool:
+    """Return True if an exchange sparsifies averages again although gathering is affordable.
+
+    An owner of two phases keeps the same share of the average as each worker of its gradients, so
+    most of what was sent is delayed once more. Gathering loses nothing the second time. It sends P/2
+    times as much, which is affordable for sparse payloads of a few workers.
+    """
+    is_resent = compressor.sparse and not compressor.summable
+    return is_resent and num_workers <= MAX_GATHERED and exchange != AllGather.name
 
 
-def powersgd_rank(spec: str) -> int | None:
-    """R of `powersgd:R`, None for anything else."""
-    name, colon, argument = spec.partition(":")
-    if name != "powersgd":
+def powersgd_rank(compressor: str | Compressor) -> int | None:
+    """Return R of `powersgd:R`, or None for any other compressor."""
+    if not isinstance(compressor, str):
+        return None
+    name, colon, argument = compressor.partition(":")
+    if name != LOW_RANK:
         return None
     if not (colon and argument.isdecimal() and int(argument) > 0):
         raise SpecError(
-            spec, "has no rank", "powersgd:R with a whole number of at least 1, such as powersgd:4"
+            compressor,
+            "has no rank",
+            "powersgd:R with a whole number of at least 1, such as powersgd:4",
         )
     return int(argument)

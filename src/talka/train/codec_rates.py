@@ -4,12 +4,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from talka.compress import Additive, ErrorFeedback, compressor, layout_of
+from talka.compress import Summable, compressor, layout_of
 from talka.exchange.registry import powersgd_rank
 from talka.exchange.topologies.low_rank import times
 
@@ -67,11 +67,9 @@ def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
     payload, total = chosen.encode(values, layout), torch.zeros(size)
     decode_s = _median_s(lambda: chosen.decode(payload, total, layout, add=True))
     convert_s = 0.0
-    inner = converting.inner if isinstance(converting, ErrorFeedback) else converting
-    if isinstance(inner, Additive) and spec != "none":
-        assert isinstance(converting, Additive | ErrorFeedback)
-        adder = converting
-        convert_s = _median_s(lambda: adder.unwire(adder.wire(values, layout), total, layout))
+    if converting.summable and spec != "none":
+        adder = cast(Summable, converting)
+        convert_s = _median_s(lambda: adder.from_wire(adder.to_wire(values, layout), total, layout))
     return CodecRates(encode_s / size, decode_s / size, convert_s / size)
 
 

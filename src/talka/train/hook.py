@@ -1,8 +1,8 @@
-"""One line for people who have a training script: `attach(ddp, "onebit+ef")`.
+"""The hook for DDP models: one more line in a training script, `attach(ddp, "onebit+ef")`.
 
-DDP fills buckets of gradients during the backward pass and gives each to the hook, which hands it to
-an exchange and returns a future; the exchange's thread works while the backward pass goes on. Names
-of parameters come from the model, so residuals are kept by name, whatever bucket a parameter is in.
+DDP fills buckets of gradients during the backward pass and passes each to the hook, which passes it
+to an exchange and returns a future; the exchange thread works while the backward pass continues.
+Residuals are kept by the names of parameters in the model, in whatever bucket a parameter is.
 """
 
 import os
@@ -21,11 +21,12 @@ from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from talka.compress import Layout, Piece
-from talka.compress.base import NonFinite
+from talka.compress import Compressor, Layout, Piece
+from talka.compress.protocol import NonFinite
 from talka.errors import HookClosedError
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
+from talka.exchange.registry import properties_of
 from talka.network import Network
 from talka.renaming import renamed
 from talka.train.frozen_adam import FrozenAdam
@@ -38,31 +39,32 @@ from talka.train.rates import LearningRates
 from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
 from talka.train.unused import UnusedParameters
 
-WHOLE_BELOW = 256
-"""Parameters of fewer values travel whole. Coding so few is worth its time only on links below about
-half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases are better off exact."""
+MIN_COMPRESSED_VALUES = 256
+"""Number of values below which a parameter is sent uncompressed. Compressing so few is worth its time
+only on links below about half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases
+are better sent exactly."""
 
 
 class Hook:
-    """What `attach` returns, and the `state` of `exchange_hook` for trainers that register hooks.
+    """Result of `attach`, and the `state` of `exchange_hook` for trainers that register hooks.
 
-    It is a context manager. Without `with` or `close`, it is closed when it becomes garbage or when
-    the interpreter exits.
+    It is a context manager. Without `with` or `close`, it is closed when it is garbage-collected or
+    when the interpreter exits.
     """
 
-    @renamed(spec="compressor")
+    @renamed(spec="compressor", whole_below="min_compressed_values")
     def __init__(
         self,
         model: nn.Module,
-        compressor: str,
+        compressor: str | Compressor,
         exchange: str | None = None,
         optimizer: Optimizer | None = None,
         *,
         network: Network | None = None,
         run_dir: str | Path | None = None,
         group: dist.ProcessGroup | None = None,
-        nonfinite: NonFinite = "error",
-        whole_below: int = WHOLE_BELOW,
+        nonfinite: NonFinite | None = None,
+        min_compressed_values: int | None = None,
         momentum: float = 0.0,
         scaler: GradScaler | None = None,
     ) -> None:
@@ -73,16 +75,16 @@ class Hook:
         self._group, self._network = group, network
         self._loss_scale = LossScale(scaler)
         if self._loss_scale.is_used:
-            nonfinite = "pass"  # the scaler looks for what is not finite, and skips the step
+            nonfinite = "pass"  # the scaler detects values that are not finite, and skips the step
         self._options: dict[str, Any] = {
             "nonfinite": nonfinite,
-            "whole_below": whole_below,
+            "min_compressed_values": min_compressed_values,
             "momentum": momentum,
         }
         self._optimizer = optimizer
         self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
         self._layouts: dict[tuple[int, ...], Layout] = {}
-        self._spec, self._name = compressor, exchange
+        self._compressor, self._name = compressor, exchange
         self._journal = Journal(
             run_dir or os.environ.get(RUN_DIR_VARIABLE), self._whole_layout(), network
         )
@@ -90,21 +92,22 @@ class Hook:
         self._closing = weakref.finalize(self, self._open_parts.close)
         self._step_began, self._num_steps = False, 0
         self._futures: list[Future[Tensor]] = []  # of the buckets of the current step
-        self._run: int | None = None  # a random number that all workers have in common
+        self._run: int | None = None  # a random number that is the same on all workers
         if optimizer is not None:
-            check_momentum(optimizer, compressor, momentum)
-            warn_of_adam(optimizer, compressor)
+            properties = properties_of(compressor)
+            check_momentum(optimizer, self.spec, properties, momentum)
+            warn_of_adam(optimizer, self.spec, properties)
         if isinstance(optimizer, FrozenAdam):
             optimizer.attached, optimizer.scaler = True, scaler
 
     @property
     def exchange(self) -> Exchange:
-        """The exchange in use, opened when first used: trainers make hooks before their group."""
+        """Exchange in use. It is opened when first used: trainers make hooks before their group."""
         if not self._closing.alive:
             raise HookClosedError
         parts = self._open_parts
         if parts.exchange is None:
-            self._open(self._spec, self._name)
+            self._open(self._compressor, self._name)
         assert parts.exchange is not None
         if not self._step_began:
             self._loss_scale.settle(parts.exchange)
@@ -114,16 +117,21 @@ class Hook:
 
     @property
     def spec(self) -> str:
-        return self._spec
+        """Short form of the compressor in use."""
+        return self._compressor if isinstance(self._compressor, str) else self._compressor.spec
 
-    def _open(self, spec: str, name: str | None) -> None:
+    def _open(self, compressor: str | Compressor, name: str | None) -> None:
         num_values = sum(parameter.numel() for parameter in self._names)
         if name is None and self._network is not None:
-            name = choose(spec, num_values, self._network, layout=self._whole_layout()).exchange
-        made = open_exchange(spec, name, group=self._group, **self._options)
-        self._spec, self._name, self._open_parts.exchange = spec, made.name, made
+            layout = self._whole_layout()
+            name = choose(compressor, num_values, self._network, layout=layout).exchange
+        options = dict(self._options)
+        if options["min_compressed_values"] is None and isinstance(compressor, str):
+            options["min_compressed_values"] = MIN_COMPRESSED_VALUES
+        opened = open_exchange(compressor, name, group=self._group, **options)
+        self._compressor, self._name, self._open_parts.exchange = compressor, opened.name, opened
         if self._run is None:
-            self._run = common_number(made)
+            self._run = common_number(opened)
 
     def _whole_layout(self) -> Layout:
         pieces, start = [], 0
@@ -135,23 +143,24 @@ class Hook:
         return tuple(pieces)
 
     @renamed(spec="compressor")
-    def swap(self, compressor: str, exchange: str | None = None) -> None:
+    def swap(self, compressor: str | Compressor, exchange: str | None = None) -> None:
         """Switch to another compressor or exchange, starting with the next step.
 
         All workers must call this between steps. Residuals are carried over if both keep them;
         otherwise they are discarded.
         """
         before = self.exchange
-        kept = ("/residual/", "/momentum/")
         state = {
-            key: value for key, value in before.state().items() if any(kind in key for kind in kept)
+            key: value
+            for key, value in before.state().items()
+            if key.kind in ("residual", "momentum")
         }
         self._open(compressor, exchange)
         self.exchange.load_state(state)
         before.close()
 
     def stats(self) -> dict[str, float]:
-        """What the exchanges of this worker did so far, in all: bytes, seconds, steps."""
+        """Return totals of the exchanges of this worker so far: bytes, seconds and steps."""
         journal, meter = self._journal, self._journal.total
         exchange = self.exchange if self._closing.alive else self._open_parts.exchange
         return {
@@ -166,27 +175,27 @@ class Hook:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write all that the next step depends on, one file per rank. All workers must call it."""
+        """Write the state that the next step depends on, one file per rank. All workers must call it."""
         save_state(self.exchange, Path(folder), self._shapes(), self._progress())
 
     def load(self, folder: str | Path) -> None:
-        """Continue from what `save` wrote, also with another number of workers.
+        """Continue from a saved state, also with another number of workers.
 
         All workers must call it. Either all of them load, or all raise SavedStateError.
         """
         self._continue(load_state(self.exchange, Path(folder), self._shapes()))
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """Return all that the next step depends on, as tensors and text, for a checkpoint.
+        """Return the state that the next step depends on, as tensors and text, for a checkpoint.
 
-        Each rank has residuals of its own, so each has to store its own dict.
+        Residuals differ between ranks, so each rank has to store its own dict.
         """
         exchange = self.exchange
         assert self._run is not None, "drawn when the exchange was opened"
         return to_dict(exchange, self._shapes(), self._progress(), self._run)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned on this rank, with as many workers.
+        """Continue from a result of `state_dict` on this rank, with the same number of workers.
 
         All workers must call it. Either all of them load, or all raise SavedStateError.
         """
@@ -205,7 +214,7 @@ class Hook:
         return {name: tuple(parameter.shape) for parameter, name in self._names.items()}
 
     def close(self) -> None:
-        """Write the last comparison of the run, and end the exchange's thread. May be called twice."""
+        """Write the last comparison of the run, and end the exchange thread. May be called twice."""
         self._closing()
 
     def __enter__(self) -> Self:
@@ -220,7 +229,7 @@ class Hook:
         self.close()
 
     def watch(self, ddp: DistributedDataParallel) -> None:
-        """Keep residuals of parameters that no worker uses in a step, where DDP allows such.
+        """Keep residuals of parameters that no worker uses in a step, if DDP allows unused parameters.
 
         `attach` calls it. A trainer that registers `exchange_hook` itself calls it with its DDP
         model if that has `find_unused_parameters=True` or `static_graph=True`.
@@ -229,8 +238,8 @@ class Hook:
         if parts.unused is None and (ddp.find_unused_parameters or ddp.static_graph):
             parts.unused = UnusedParameters(ddp)
 
-    def average(self, bucket: GradBucket) -> "Future[Tensor]":
-        """What DDP calls for every bucket."""
+    def average_bucket(self, bucket: GradBucket) -> "Future[Tensor]":
+        """Average the gradients in a bucket; DDP calls this for every bucket."""
         exchange, flat, unused = self.exchange, bucket.buffer(), self._open_parts.unused
         if not self._step_began:
             self._step_began = True
@@ -262,9 +271,9 @@ class Hook:
         return cast("Future[Tensor]", future.then(last_value))
 
     def _raise_at_the_end_of_the_backward_pass(self) -> None:
-        """Have what an exchange raises reach the caller of `backward` as it is.
+        """Raise errors of exchanges from `backward` with their own type.
 
-        DDP waits for the same futures after this, but raises a RuntimeError that only has the text.
+        DDP waits for the same futures after this, but raises a RuntimeError with only their text.
         """
         futures, self._futures = self._futures, []
 
@@ -275,22 +284,22 @@ class Hook:
         Variable._execution_engine.queue_callback(wait)
 
     def _checked(self, future: "Future[Tensor]") -> Tensor:
-        """Return the average, or raise what the exchange raised, so that DDP raises it."""
+        """Return the average, or raise the error of the exchange, so that DDP raises it."""
         average = future.value()
         self._loss_scale.check(average)
         return average
 
     def _warm_up_exchange(self) -> Exchange:
-        """Exchange of whole gradients, for as long as FrozenAdam learns its variance from them."""
+        """Return the exchange of uncompressed gradients, from which FrozenAdam learns its variance."""
         parts = self._open_parts
         if parts.warm_up is None:
-            parts.warm_up = open_exchange(
-                "none", group=self._group, nonfinite=self._options["nonfinite"]
-            )
+            assert parts.exchange is not None, "opened before the first bucket"
+            nonfinite = parts.exchange.nonfinite
+            parts.warm_up = open_exchange("none", group=self._group, nonfinite=nonfinite)
         return parts.warm_up
 
     def _layout(self, bucket: GradBucket) -> Layout:
-        """Which parameters a bucket holds. DDP groups buckets anew after the first step."""
+        """Return the layout of a bucket. DDP regroups buckets after the first step."""
         parameters = bucket.parameters()
         key = tuple(map(id, parameters))
         if key not in self._layouts:
@@ -308,35 +317,47 @@ class Hook:
 
 
 def exchange_hook(state: Hook, bucket: GradBucket) -> Future[Tensor]:
-    """For trainers that register communication hooks themselves, with a `Hook` as their state."""
-    return state.average(bucket)
+    """Communication hook for trainers that register hooks themselves, with a `Hook` as state."""
+    return state.average_bucket(bucket)
 
 
-@renamed(spec="compressor")
+@renamed(spec="compressor", whole_below="min_compressed_values")
 def attach(
     ddp: DistributedDataParallel,
-    compressor: str,
+    compressor: str | Compressor,
     exchange: str | None = None,
     optimizer: Optimizer | None = None,
     *,
     network: Network | None = None,
     run_dir: str | Path | None = None,
-    nonfinite: NonFinite = "error",
-    whole_below: int = WHOLE_BELOW,
+    nonfinite: NonFinite | None = None,
+    min_compressed_values: int | None = None,
     momentum: float = 0.0,
     scaler: GradScaler | None = None,
 ) -> Hook:
     """Exchange the gradients of a DDP model with `compressor`, from the next backward pass on.
 
-    With `optimizer`, which a trainer may have wrapped, residuals follow the learning rate. With
-    `network` (see `talka probe`), the cheapest exchange is chosen unless one is named. With `run_dir`
-    or TALKA_RUN_DIR, every step is written as an event.
-
-    With `momentum`, each worker adds momentum to its own gradients before they are compressed; the
-    optimizer then has to be plain SGD without any. Sparse compressors need it to keep their accuracy.
-
-    With `scaler`, the torch.amp.GradScaler of the loop, residuals and momentum follow its factor, and
-    are kept in steps that it skips; `nonfinite` is then "pass".
+    compressor
+        A short form such as "onebit+ef", or an object with the members of
+        `talka.compress.Compressor`, which has its own `nonfinite` and `min_compressed_values`.
+    exchange
+        Name of the exchange. The default depends on the compressor, or, with `network` (see
+        `talka probe`), is the cheapest one.
+    optimizer
+        Optimizer of the loop, which a trainer may have wrapped: residuals follow its learning rate.
+    run_dir
+        Run directory in which every step is written as an event; TALKA_RUN_DIR by default.
+    nonfinite
+        What happens to gradients with NaN or infinity: "error" (default) raises NonFiniteError,
+        "pass" sends them uncompressed.
+    min_compressed_values
+        Number of values below which a parameter is sent uncompressed; 256 by default.
+    momentum
+        Momentum that each worker adds to its own gradients before they are compressed; the optimizer
+        must then be SGD without momentum. Sparse compressors need it to keep their accuracy.
+    scaler
+        The torch.amp.GradScaler of the loop: residuals and momentum follow its factor, and are kept
+        in steps that it skips; `nonfinite` is then "pass".
     """
     hook = Hook(
         ddp.module,
@@ -347,11 +368,11 @@ def attach(
         run_dir=run_dir,
         group=ddp.process_group,
         nonfinite=nonfinite,
-        whole_below=whole_below,
+        min_compressed_values=min_compressed_values,
         momentum=momentum,
         scaler=scaler,
     )
-    hook.exchange  # noqa: B018  # opened now: a wrong name should not wait for the first step
+    hook.exchange  # noqa: B018  # opened now, so that a wrong name is reported before the first step
     hook.watch(ddp)
     ddp.register_comm_hook(hook, exchange_hook)
     return hook

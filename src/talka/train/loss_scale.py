@@ -1,8 +1,8 @@
 """Residuals and momentum under a GradScaler, which multiplies the loss by a factor that changes.
 
-Gradients, and so residuals and momentum, are multiplied by it too; when the factor changes, they have
-to follow. Where a gradient is not finite, the scaler skips the step and lowers the factor. Then all
-residuals and momentum become what they were before the step, as nothing of it was applied.
+Gradients, residuals and momentum are all multiplied by that factor, so residuals and momentum are
+rescaled when it changes. If a gradient is not finite, the scaler skips the step and lowers the
+factor. All residuals and momentum are then restored, as the step was not applied.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.amp import GradScaler
 
+from talka.compress import State
 from talka.exchange import Exchange
 
 
@@ -19,21 +20,22 @@ class LossScale:
     def __init__(self, scaler: GradScaler | None) -> None:
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self.kept = self.factor
-        """The factor that residuals and momentum belong to."""
-        self._before: dict[str, Tensor] = {}
+        """Factor by which residuals and momentum are multiplied."""
+        self._before: State = {}
         self._is_skipped = False
 
     @property
     def factor(self) -> float:
-        """The factor of the gradients of the current step."""
+        """Factor of the gradients of the current step."""
         return 1.0 if self._scaler is None else float(self._scaler.get_scale())
 
     @property
     def is_used(self) -> bool:
+        """True if there is a scaler, and it is enabled."""
         return self._scaler is not None
 
     def begin_step(self, exchange: Exchange) -> None:
-        """Called before the first exchange of a step, when nothing is on its way."""
+        """Rescale and copy the state; called before the first exchange of a step."""
         now = self.factor
         if now != self.kept:
             _multiply([*exchange.momentum.states(), *exchange.residuals()], now / self.kept)
@@ -47,7 +49,7 @@ class LossScale:
             self._is_skipped = True
 
     def settle(self, exchange: Exchange) -> None:
-        """Undo what a step that is skipped did; called between two steps."""
+        """Restore the state if the last step is skipped; called between two steps."""
         if self._is_skipped:
             exchange.load_state(self._before)
         self._before, self._is_skipped = {}, False

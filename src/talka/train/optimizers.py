@@ -1,64 +1,70 @@
-"""Optimizers inside of wrappers, and optimizers that do not go with a compressor."""
+"""Checks for optimizers that conflict with the chosen compressor, and optimizers in wrappers."""
 
 import warnings
 from typing import Any
 
 from torch.optim import SGD, Optimizer
 
+from talka.compress.protocol import Properties
 from talka.errors import InvalidValueError
-
-_SAFE_WITH_ADAM = ("none", "fp16", "bf16", "trunc16")
-_SPARSE = ("topk", "randomk", "threshold", "significance")
 
 
 def unwrapped(optimizer: Any) -> Optimizer:
-    """Return the real optimizer inside of wrappers such as those of accelerate and Lightning.
+    """Return the optimizer inside of wrappers such as those of accelerate and Lightning.
 
-    A wrapper has `param_groups`, and the optimizer, or a further wrapper, in `.optimizer`. Its own
-    type says nothing: accelerate's is a `torch.optim.Optimizer` whatever it wraps.
+    A wrapper has `param_groups`, and the optimizer or a further wrapper in `.optimizer`. The type of
+    a wrapper does not help: accelerate's is a `torch.optim.Optimizer` itself.
     """
     inner = optimizer
     while hasattr(inner, "param_groups") and hasattr(inner, "optimizer"):
         inner = inner.optimizer
     if not isinstance(inner, Optimizer):
-        given = type(optimizer)
+        kind = type(optimizer)
         raise InvalidValueError(
             "optimizer",
-            f"{given.__module__}.{given.__qualname__}",
+            f"{kind.__module__}.{kind.__qualname__}",
             "a torch.optim.Optimizer, or a wrapper that has param_groups and keeps the optimizer in "
-            "`.optimizer`; give attach() the one that is inside",
+            "`.optimizer`; give attach() the inner optimizer",
         )
     return inner
 
 
-def check_momentum(optimizer: Optimizer, spec: str, momentum: float) -> None:
-    """Momentum belongs to the hook or to the optimizer, and with sparse specs to the hook."""
-    its_own = max(float(group.get("momentum", 0.0)) for group in optimizer.param_groups)
+def check_momentum(
+    optimizer: Optimizer, spec: str, properties: Properties, momentum: float
+) -> None:
+    """Raise InvalidValueError if both hook and optimizer add momentum.
+
+    Warn if the optimizer adds momentum to averages of a sparse compressor with error feedback.
+    """
+    own_momentum = max(float(group.get("momentum", 0.0)) for group in optimizer.param_groups)
     kind = type(optimizer).__name__
-    if momentum and not (isinstance(optimizer, SGD) and its_own == 0):
+    if momentum and not (isinstance(optimizer, SGD) and own_momentum == 0):
         raise InvalidValueError(
             "momentum",
             momentum,
-            f"0 with this {kind}; another needs torch.optim.SGD without momentum of its own",
+            f"0 with this {kind}; any other value needs torch.optim.SGD with momentum=0",
         )
-    if its_own and spec.endswith("+ef") and spec.partition(":")[0] in _SPARSE:
+    if own_momentum and properties.sparse and properties.keeps_residuals:
         warnings.warn(
-            f"{kind} with momentum costs accuracy with {spec!r}: it goes on with what was said late. "
-            f"Give it to the hook, attach(..., momentum={its_own:g}), and none to the optimizer.",
+            f"{kind} with momentum loses accuracy with {spec!r}: momentum keeps amplifying entries "
+            "that arrive several steps late. Use the momentum of the hook instead, "
+            f"attach(..., momentum={own_momentum:g}), and none in the optimizer.",
             stacklevel=4,
         )
 
 
-def warn_of_adam(optimizer: Optimizer, spec: str) -> None:
-    """Adam divides by the size of what it is given: with residuals in it, that is no gradient's."""
+def warn_of_adam(optimizer: Optimizer, spec: str, properties: Properties) -> None:
+    """Warn if Adam would learn its variance from averages that differ much from gradients.
+
+    Adam divides by the size of its input. With residuals in it, that is not the size of a gradient.
+    """
     kind = type(optimizer).__name__
-    name = spec.partition(":")[0].removesuffix("+ef")
-    if "adam" not in kind.lower() or kind == "FrozenAdam" or name in _SAFE_WITH_ADAM:
+    if "adam" not in kind.lower() or kind == "FrozenAdam":
         return
-    if spec.endswith("+ef") or name in ("onebit", "topk", "threshold", "significance", "powersgd"):
+    if not (properties.safe_with_adam or properties.unbiased):
         warnings.warn(
             f"{kind} with {spec!r} may diverge: its variance would be that of compressed gradients. "
             "Use talka.train.FrozenAdam, which compresses momentum under a frozen variance; or SGD "
-            "with momentum; or an unbiased spec such as 'qsgd:7', or 'bf16'.",
+            "with momentum; or an unbiased compressor such as 'qsgd:7', or 'bf16'.",
             stacklevel=4,
         )

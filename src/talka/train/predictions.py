@@ -56,7 +56,7 @@ class StepPrediction:
     reason: str
     payload_bytes: float
     """Of one worker's whole payload."""
-    cuts_again: bool
+    resparsifies: bool
     """Loses more of a sparse payload than it has to."""
     runners_up: tuple["StepPrediction", ...] = ()
     """The same spec by other exchanges, cheapest first."""
@@ -175,12 +175,12 @@ def _prediction(
         speed_vs_ddp=ddp_s / step_s if step_s else 1.0,
         reason=choice.reason,
         payload_bytes=choice.payload_bytes,
-        cuts_again=choice.cuts_again,
+        resparsifies=choice.resparsifies,
     )
 
 
 def _shortest(of_exchanges: Sequence[StepPrediction]) -> StepPrediction:
-    best, *others = sorted(of_exchanges, key=lambda one: (one.cuts_again, rounded(one.step_s)))
+    best, *others = sorted(of_exchanges, key=lambda one: (one.resparsifies, rounded(one.step_s)))
     return replace(best, runners_up=tuple(others))
 
 

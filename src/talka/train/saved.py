@@ -66,7 +66,7 @@ def to_dict(
     `save` is a number that the dicts of all ranks have in common. No other rank has to take part:
     many trainers ask one rank after another, or one alone.
     """
-    tensors = {key: value.clone().contiguous() for key, value in exchange.state().items()}
+    tensors = {str(key): value.clone().contiguous() for key, value in exchange.state().items()}
     metadata = {
         "format": FORMAT,
         "spec": exchange.spec,
@@ -170,10 +170,10 @@ def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[SavedS
         return [own]
     files = [read_file(_path(folder, rank), expected) for rank in range(head.num_workers)]
     _check_same_save(folder, files)
-    of_all = ["worker/momentum/"]  # state that every worker has: merging needs all of it
+    of_all = [("worker", "momentum")]  # state that every worker has: merging needs all of it
     if exchange.name == LowRank.name:
-        of_all.append("worker/residual/")
-    keys = [{key for key in saved.state if key.startswith(tuple(of_all))} for saved in files]
+        of_all.append(("worker", "residual"))
+    keys = [{key for key in saved.state if (key.side, key.kind) in of_all} for saved in files]
     if any(some != keys[0] for some in keys):
         raise SavedStateError(str(folder), "has files with state of different parameters")
     return files

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from talka.compress import State, StateKey
 from talka.exchange.registry import powersgd_rank
 
 FORMATS = ("talka-exchange-1", "talka-exchange-2")
@@ -33,7 +34,7 @@ class Expected(NamedTuple):
 class SavedState(NamedTuple):
     """The content of one file."""
 
-    state: dict[str, Tensor]
+    state: State
     num_workers: int
     step: int
     """-1 where the format has no step."""
@@ -74,9 +75,8 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
         step = _whole_number(metadata, "step", at_least=0)
         save = _whole_number(metadata, "save", at_least=0)
         rates, shapes = _rates(metadata), _shapes(metadata)
-    for key, tensor in state.items():
-        _check_tensor(key, tensor, expected, shapes)
-    return SavedState(state, num_workers, step, save, rates, _scale(metadata))
+    checked = {_checked_key(key, tensor, expected, shapes): tensor for key, tensor in state.items()}
+    return SavedState(checked, num_workers, step, save, rates, _scale(metadata))
 
 
 def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
@@ -139,19 +139,18 @@ def _shapes(metadata: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(shape) for name, shape in shapes.items()}
 
 
-def _check_tensor(
-    key: str, tensor: Tensor, expected: Expected, saved_shapes: Mapping[str, tuple[int, ...]]
-) -> None:
-    side, _, rest = key.partition("/")
-    kind, _, name = rest.partition("/")
-    if side not in ("worker", "owner") or kind not in _CHECKS:
-        raise SavedStateProblem(f"has an entry {key[:80]!r}, which save() does not write")
-    offset = 0
-    if kind in ("times", "floor"):
-        text, _, name = name.partition("/")
-        if not (text.isascii() and text.isdecimal() and len(text) < 16):
-            raise SavedStateProblem(f"has an entry {key[:80]!r}, which save() does not write")
-        offset = int(text)
+def _checked_key(
+    text: str, tensor: Tensor, expected: Expected, saved_shapes: Mapping[str, tuple[int, ...]]
+) -> StateKey:
+    try:
+        key = StateKey.parse(text)
+    except ValueError:
+        key = StateKey("", "")
+    if key.side and key.kind == "extra":  # only the compressor knows what these mean
+        return key
+    if not key.side or key.kind not in _CHECKS:
+        raise SavedStateProblem(f"has an entry {text[:80]!r}, which save() does not write")
+    name = key.name
     if name not in expected.shapes:
         raise SavedStateProblem(
             f"has state of a parameter {name[:80]!r}, which this model does not have"
@@ -162,9 +161,10 @@ def _check_tensor(
         raise SavedStateProblem(
             f"was saved for a parameter {name!r} of shape {saved_shape}, here it has shape {shape}"
         )
-    problem = _CHECKS[kind](tensor, shape, offset, expected.spec)
+    problem = _CHECKS[key.kind](tensor, shape, key.offset or 0, expected.spec)
     if problem:
         raise SavedStateProblem(f"has {problem} for parameter {name!r} of shape {shape}")
+    return key
 
 
 def _vector_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:

@@ -1,22 +1,22 @@
-"""Everybody to everybody: each worker's payload goes to all, each averages for itself.
+"""All-gather: each worker sends its payload to all others, and computes the average itself.
 
-One hop, no second encoding; but P-1 payloads leave every worker, so it loses beyond a few.
+One hop and no second encoding; but P-1 payloads leave each worker, so it is slow beyond a few workers.
 """
 
 from typing import ClassVar
 
 from torch import Tensor
 
-from talka.exchange.base import AnyCompressor, Call, CompressedExchange
+from talka.exchange.call import Call
+from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
 from talka.network import Cost, Network, everybody
 
 
 class AllGather(CompressedExchange):
-    name: ClassVar[str] = "all-gather"
+    """Sends the payload of each worker to all others."""
 
-    def prepare(self) -> None:
-        self.worker = self.compressor.for_worker(self.rank)
+    name: ClassVar[str] = "all-gather"
 
     def steps(self, call: Call) -> Steps:
         if not call.values.numel():
@@ -32,7 +32,7 @@ class AllGather(CompressedExchange):
         sends = [call.send(payloads[self.rank], rank) for rank in others]
         yield awaited
 
-        for rank in range(self.num_workers):  # the order of additions is the same everywhere
+        for rank in range(self.num_workers):  # all workers add in the same order
             num_bytes = call.decode(self.worker, payloads[rank], call.layout, add=rank > 0)
             call.received(num_bytes if rank != self.rank else 0)
         call.values.div_(self.num_workers)
@@ -41,6 +41,3 @@ class AllGather(CompressedExchange):
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:
         return everybody(network, payload_bytes)
-
-    def sides(self) -> dict[str, AnyCompressor]:
-        return {"worker": self.worker}

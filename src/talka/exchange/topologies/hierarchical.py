@@ -1,12 +1,16 @@
-"""Hierarchical: sum inside each host first, over memory; then two-phase between hosts alone.
+"""Hierarchical: sum inside each host first, over memory; then two-phase between hosts.
 
-Only one payload a host travels, however many workers it has. The first worker of a host is its
-leader; it alone keeps residuals.
+Only one payload per host is sent over the network, for any number of workers on it. The first worker
+of a host is its leader; only leaders keep residuals.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from talka.exchange.base import Call
+import torch.distributed as dist
+
+from talka.compress import Compressor
+from talka.exchange.call import Call
 from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.links.hosts import hosts_of_all
 from talka.exchange.topologies.two_phase import TwoPhase
@@ -15,18 +19,31 @@ from talka.network import hierarchical as hierarchical_cost
 
 
 class Hierarchical(TwoPhase):
+    """Two-phase between the leaders of hosts, with plain sums inside each host."""
+
     name: ClassVar[str] = "hierarchical"
 
-    def prepare(self) -> None:
+    def __init__(
+        self,
+        compressor: Compressor,
+        *,
+        group: dist.ProcessGroup | None = None,
+        momentum: float = 0.0,
+    ) -> None:
+        super().__init__(compressor, group=group, momentum=momentum)
         hosts = hosts_of_all(self.group)
-        self.members = [hosts.index(host) for host in dict.fromkeys(hosts)]
-        self.local = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
-        self.prepare_sides()
+        self._leaders = [hosts.index(host) for host in dict.fromkeys(hosts)]
+        self._local = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
+
+    @property
+    def members(self) -> Sequence[int]:
+        """Ranks of the leaders of all hosts."""
+        return self._leaders
 
     def steps(self, call: Call) -> Steps:
         if not call.values.numel():
             return
-        leader, *others = self.local
+        leader, *others = self._local
         num_bytes = call.values.numel() * call.values.element_size()
         if self.rank != leader:
             yield [call.send(call.values, leader, phase=2)]
@@ -41,7 +58,7 @@ class Hierarchical(TwoPhase):
             for data in arrived:
                 call.values += data
                 call.received(num_bytes)
-        yield from self.average_among_members(call, self.num_workers)
+        yield from self.reduce_between_members(call, self.num_workers)
         sends: list[Awaited] = [call.send(call.values, rank, phase=3) for rank in others]
         yield sends
 

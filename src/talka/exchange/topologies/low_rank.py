@@ -1,12 +1,12 @@
-"""Low rank: PowerSGD (K8; Vogels et al., arXiv:1905.13727), one power iteration a step.
+"""Low rank: PowerSGD (K8; Vogels et al., arXiv:1905.13727), one power iteration per step.
 
     M = gradient + residual       m x n, a parameter as a matrix
     P = mean of M Q               summed over workers, then made orthonormal
     Q = mean of M' P              summed over workers; the next step starts from it
     average = P Q',  residual = M - P Q'
 
-Not a compressor: what is said second depends on the sum of what all said first. What is no matrix,
-or would not become smaller, travels whole with the first sum.
+This is not a compressor: the second message depends on the sum of the first messages of all workers.
+Parameters that are not matrices, or would not become smaller, are sent whole with the first sum.
 """
 
 from collections.abc import Sequence
@@ -16,32 +16,33 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from talka.compress import Layout, Piece
-from talka.compress.base import NonFinite
+from talka.compress import Layout, Piece, State, StateKey
+from talka.compress.protocol import NonFinite, Properties
 from talka.errors import InvalidValueError, NonFiniteError
-from talka.exchange.base import Call, Exchange
+from talka.exchange.base import Exchange
+from talka.exchange.call import Call
 from talka.exchange.conveyor import Steps
-from talka.exchange.momentum import merged_momentum
+from talka.exchange.merging import mean_of
 from talka.exchange.topologies.sums import add_up
 from talka.network import Cost, Network, low_rank
 
 
 class Split(NamedTuple):
-    """Which pieces travel as factors, and which whole."""
+    """The pieces of a vector that are sent as factors, and those that are sent whole."""
 
     matrices: list[tuple[Piece, int, int]]
-    """With rows and columns."""
+    """Pieces with their numbers of rows and columns."""
     whole: list[Piece]
 
     def num_floats(self, rank: int) -> tuple[int, int]:
-        """That travel in the first and in the second sum."""
+        """Return the number of floats in the first and in the second sum."""
         first = sum(_width(rank, m, n) * m for _, m, n in self.matrices)
         second = sum(_width(rank, m, n) * n for _, m, n in self.matrices)
         return first + sum(piece.num_values for piece in self.whole), second
 
 
 def split(layout: Layout, rank: int) -> Split:
-    """A parameter of several dimensions is a matrix of its first one by all others."""
+    """Sort the pieces of a vector; the rows of a matrix are the first dimension of its parameter."""
     matrices, whole = [], []
     for piece in layout:
         m = piece.shape[0] if piece.shape else 1
@@ -58,7 +59,15 @@ def _width(rank: int, m: int, n: int) -> int:
     return min(rank, m, n)
 
 
+class PowerSgd(Properties):
+    """Properties of `powersgd:R`, as a compressor would answer them."""
+
+    keeps_residuals = True
+
+
 class LowRank(Exchange):
+    """Sums two thin factors of each gradient matrix instead of the matrix."""
+
     name: ClassVar[str] = "low-rank"
 
     def __init__(
@@ -119,13 +128,13 @@ class LowRank(Exchange):
                 call.values[piece.start : piece.stop] = values
 
     def _with_residual(self, call: Call, piece: Piece, m: int, n: int) -> Tensor:
-        """M, in the residual's own memory: it becomes the next residual there."""
+        """Return M, in the memory of the residual: there it becomes the next residual."""
         residual = self._residuals.setdefault(piece.name, torch.zeros(m * n))
         residual += call.values[piece.start : piece.stop]
         return residual.view(m, n)
 
     def _start(self, piece: Piece, m: int, n: int) -> Tensor:
-        """Q of the last step, or, the same on all workers, random columns."""
+        """Return Q of the last step, or at first random columns, the same on all workers."""
         if piece.name not in self._starts:
             generator = torch.Generator().manual_seed(n)
             self._starts[piece.name] = torch.randn(
@@ -136,54 +145,54 @@ class LowRank(Exchange):
     def residuals(self) -> list[dict[str, Tensor]]:
         return [self._residuals]
 
-    def state(self) -> dict[str, Tensor]:
-        kept = {f"worker/residual/{name}": value for name, value in self._residuals.items()}
-        starts = {f"worker/start/{name}": value for name, value in self._starts.items()}
-        return super().state() | kept | starts
+    def state(self) -> State:
+        kept = {
+            StateKey(kind, name, side="worker"): value
+            for kind, values in self._by_kind().items()
+            for name, value in values.items()
+        }
+        return super().state() | kept
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
+    def load_state(self, state: State) -> None:
         super().load_state(state)
-        for prefix, target in (
-            ("worker/residual/", self._residuals),
-            ("worker/start/", self._starts),
-        ):
-            target.clear()
+        for kind, values in self._by_kind().items():
+            values.clear()
             for key, value in state.items():
-                if key.startswith(prefix):
-                    target[key.removeprefix(prefix)] = value.clone()
+                if (key.side, key.kind) == ("worker", kind):
+                    values[key.name] = value.clone()
 
-    def merged(self, states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-        merged = dict(states[0])
-        for key in merged:
-            if "/residual/" in key:
-                merged[key] = torch.stack([state[key] for state in states]).double().mean(0).float()
-        return merged | merged_momentum(states)
+    def _by_kind(self) -> dict[str, dict[str, Tensor]]:
+        return {"residual": self._residuals, "start": self._starts}
+
+    def merged(self, states: Sequence[State]) -> State:
+        return states[0] | mean_of(states, "residual") | mean_of(states, "momentum")
 
     @staticmethod
     def num_floats(layout: Layout, factor_rank: int) -> tuple[int, int]:
-        """That travel in the first and in the second sum."""
+        """Return the number of floats in the first and in the second sum."""
         return split(layout, factor_rank).num_floats(factor_rank)
 
     @staticmethod
     def cost(network: Network, layout: Layout, factor_rank: int) -> Cost:
+        """Return the cost of one average."""
         first, second = LowRank.num_floats(layout, factor_rank)
         return low_rank(network, 4 * first, 4 * second)
 
 
 def times(matrix: Tensor, few_columns: Tensor) -> Tensor:
-    """Their product; the other way round, which BLAS does several times faster for few columns."""
+    """Return `matrix @ few_columns`, computed transposed: several times faster for few columns."""
     return (few_columns.T @ matrix.T).T
 
 
 def _check_finite(joined: Tensor, parts: Split, sent: list[Tensor], wanted: list[Tensor]) -> None:
     """Raise NonFiniteError with the name of the first parameter that is not finite.
 
-    What is about to be sent is much smaller than the gradients, and a product has a value that is
-    not finite in every row where the matrix has one.
+    Only the products are checked, which are much smaller than the gradients: a product is not finite
+    in every row where its matrix is not.
     """
     if joined.isfinite().all():
         return
-    for matrix in wanted:  # these are the residuals: only what is finite can be sent later
+    for matrix in wanted:  # residuals share this memory and must stay finite
         matrix.nan_to_num_(0.0, 0.0, 0.0)
     pieces = [*(piece for piece, _, _ in parts.matrices), *parts.whole]
     for piece, values in zip(pieces, sent, strict=True):

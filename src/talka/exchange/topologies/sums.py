@@ -1,60 +1,58 @@
-"""Exchanges that sum payloads on the way: ring, direct and tree.
+"""Exchanges that sum encoded vectors on the way: ring, direct and tree.
 
-Only for payloads that can be added in their wire format. Anything else would have to be encoded again
+Only for compressors whose encoded vectors can be summed. Others would have to decode and encode again
 at every hop, and lose precision at every hop.
 """
 
 from abc import abstractmethod
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from talka.compress import Additive, ErrorFeedback
+from talka.compress import Compressor, Summable
 from talka.errors import SpecError
-from talka.exchange.base import AnyCompressor, Call
+from talka.exchange.call import Call
+from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.message import Message
-from talka.exchange.topologies.all_gather import AllGather
 from talka.network import Cost, Network, all_reduce, two_phase
 from talka.network import tree as tree_cost
 from talka.network.patterns import binomial_tree
 
 
-class AddsUp(AllGather):
-    """What ring and tree have in common: one side with residuals, dense tensors on the wire."""
-
-    def prepare(self) -> None:
-        super().prepare()
-        assert isinstance(self.worker, Additive | ErrorFeedback), "check() lets nothing else pass"
-        self.adder = self.worker
+class SumExchange(CompressedExchange):
+    """The base class of ring, direct and tree: one encoding per worker, dense tensors on the wire."""
 
     def steps(self, call: Call) -> Steps:
+        worker = cast(Summable, self.worker)  # see check()
         with self.meter.timed("encode_s"):
-            wire = self.adder.wire(call.values, call.layout)
+            wire = worker.to_wire(call.values, call.layout)
             wire.mul_(1 / self.num_workers)  # before the sum, as DDP does: halves would overflow
         if self.num_workers > 1 and wire.numel():
             yield from self.add_up(call, wire)
         with self.meter.timed("decode_s"):
-            self.adder.unwire(wire, call.values, call.layout)
+            worker.from_wire(wire, call.values, call.layout)
 
     @abstractmethod
     def add_up(self, call: Call, wire: Tensor) -> Steps:
-        """The sum of all workers' tensors, in place, with the same bits everywhere."""
+        """Sum the tensors of all workers in place, with the same bits on each."""
 
     @classmethod
-    def check(cls, compressor: AnyCompressor) -> None:
-        inner = compressor.inner if isinstance(compressor, ErrorFeedback) else compressor
-        if not isinstance(inner, Additive):
+    def check(cls, compressor: Compressor) -> None:
+        if not compressor.summable:
             raise SpecError(
                 compressor.spec,
-                f"does not add up in its own form, so it cannot go by {cls.name}",
+                f"cannot be summed while encoded, so {cls.name} cannot carry it",
                 "none, fp16, bf16 or randomk there, or the exchange two-phase",
             )
 
 
-class Ring(AddsUp):
+class Ring(SumExchange):
+    """All-reduce of gloo: sums go round a ring of all workers."""
+
     name: ClassVar[str] = "ring"
 
     def add_up(self, call: Call, wire: Tensor) -> Steps:
@@ -70,7 +68,9 @@ class Ring(AddsUp):
         return all_reduce(network, payload_bytes)
 
 
-class Direct(AddsUp):
+class Direct(SumExchange):
+    """All-reduce in two hops: each worker sums one slice, and sends it to all others."""
+
     name: ClassVar[str] = "direct"
 
     def add_up(self, call: Call, wire: Tensor) -> Steps:
@@ -82,10 +82,10 @@ class Direct(AddsUp):
 
 
 def add_up(call: Call, values: Tensor, *, phase: int = 0) -> Steps:
-    """The sum of all workers' values, in place, with the same bits everywhere. Takes two phases.
+    """Sum the values of all workers in place, with the same bits on each. Takes two phases.
 
-    Sums are received where the parts they were made of were sent from: a sum arrives only after
-    its owner has the part. All receives are posted at once, so no sender has to ask first.
+    A sum is received into the slice that was sent: it arrives only after its owner has received that
+    slice. All receives are posted at the start, so no sender waits for its receiver.
     """
     slices = torch.tensor_split(values, call.num_workers)
     mine = slices[call.rank]
@@ -96,7 +96,7 @@ def add_up(call: Call, values: Tensor, *, phase: int = 0) -> Steps:
     sums = [call.receive(part, rank, phase=phase + 1) for part, rank in owned]
     sends = [call.send(part, rank, phase=phase) for part, rank in owned]
     yield arriving
-    if parts:  # in the order of ranks, so that a sum does not depend on who owns it
+    if parts:  # in the order of ranks, so that a sum does not depend on its owner
         parts[call.rank] = mine.clone()
         torch.add(parts[0], parts[1], out=mine)
         for rank in range(2, call.num_workers):
@@ -110,7 +110,7 @@ def add_up(call: Call, values: Tensor, *, phase: int = 0) -> Steps:
 
 
 class Family:
-    """The parent, and the children in the order in which their sums are added.
+    """Neighbours in a binomial tree: children are in the order in which their sums are added.
 
     >>> [(Family(rank, 4).parent, Family(rank, 4).children) for rank in range(4)]
     [(None, [1, 2]), (0, [3]), (0, []), (1, [])]
@@ -122,15 +122,22 @@ class Family:
         self.children = [below for above, below in pairs if above == rank]
 
 
-class Tree(AddsUp):
+class Tree(SumExchange):
+    """Sums go up a binomial tree, and the total comes down."""
+
     name: ClassVar[str] = "tree"
 
-    def prepare(self) -> None:
-        super().prepare()
-        self.family = Family(self.rank, self.num_workers)
+    @cached_property
+    def family(self) -> Family:
+        """Neighbours of this worker in the tree."""
+        return Family(self.rank, self.num_workers)
 
     def add_up(self, call: Call, wire: Tensor) -> Steps:
-        """The sum arrives where a part of it was sent from: only after the parent has that."""
+        """Sum up and down the tree.
+
+        The total is received into the tensor that was sent up: it arrives only after the parent has
+        received that tensor.
+        """
         num_bytes, parent = wire.numel() * wire.element_size(), self.family.parent
         arrived = {child: torch.empty_like(wire) for child in self.family.children}
         yield [call.receive(data, child) for child, data in arrived.items()]

@@ -1,20 +1,22 @@
-"""Two-phase: every worker owns a slice of each parameter. Slices go to their owners, averages back.
+"""Two-phase: each worker owns a slice of each parameter. Slices go to their owners, averages back.
 
-    1. encode what each owner owns with this worker's residuals, send it there
-    2. owners decode all payloads in the order of ranks, average, encode again with residuals of
-       their own, and send that to everybody
-    3. everybody, the owner too, decodes what was sent back: so all replicas have the same bits
+    1. encode each owner's slices with this worker's residuals, and send them to the owner
+    2. owners decode all payloads in the order of ranks, average, encode again with their own
+       residuals, and send the result to all workers
+    3. all workers, the owner too, decode that result: so all replicas have the same bits
 
-2 (P-1)/P payloads leave every worker, whatever the number of workers.
+2 (P-1)/P payloads leave each worker, for any number of workers P.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from talka.compress import Layout, Piece
-from talka.exchange.base import AnyCompressor, Call, CompressedExchange
+from talka.compress import Compressor, Layout, Piece, State, StateKey
+from talka.exchange.call import Call
+from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.momentum import only_momentum
 from talka.exchange.topologies.owners import even_shares
@@ -24,26 +26,26 @@ from talka.network import two_phase as two_phase_cost
 
 
 class TwoPhase(CompressedExchange):
-    name: ClassVar[str] = "two-phase"
+    """Sends slices to their owners, and averages of slices from there to all workers."""
 
-    def prepare(self) -> None:
-        self.members = list(range(self.num_workers))
-        self.prepare_sides()
+    name: ClassVar[str] = "two-phase"
+    encodes_twice: ClassVar[bool] = True
+
+    @property
+    def members(self) -> Sequence[int]:
+        """Ranks that own slices."""
+        return range(self.num_workers)
 
     @classmethod
     def shares_of(cls, layout: Layout, num_owners: int) -> list[Layout]:
-        """What each of so many owners owns of a vector."""
+        """Return the part of a vector that each of `num_owners` owners owns."""
         return even_shares(layout, num_owners)
 
-    def prepare_sides(self) -> None:
-        self.worker = self.compressor.for_worker(self.rank)
-        self.owner = self.compressor.for_worker(self.num_workers + self.rank)
-
     def steps(self, call: Call) -> Steps:
-        yield from self.average_among_members(call, self.num_workers)
+        yield from self.reduce_between_members(call, self.num_workers)
 
-    def average_among_members(self, call: Call, divisor: int) -> Steps:
-        """`call.values` of all members summed and divided; members all have the same bits then."""
+    def reduce_between_members(self, call: Call, divisor: int) -> Steps:
+        """Sum `call.values` over all members and divide; all members get the same bits."""
         members, me = self.members, self.members.index(self.rank)
         shares = self.shares_of(call.layout, len(members))
         others = [(me + step) % len(members) for step in range(1, len(members))]
@@ -61,7 +63,7 @@ class TwoPhase(CompressedExchange):
         yield parts
 
         if shares[me]:
-            self._average(call, payloads, shares[me], divisor)
+            self._decode_share(call, payloads, shares[me], divisor)
             averages[me] = call.encode(self.owner, call.values, shares[me]).data
             sends += [call.send(averages[me], members[place], phase=1) for place in others]
         yield sums
@@ -74,9 +76,10 @@ class TwoPhase(CompressedExchange):
     def _receive(
         self, call: Call, layouts: dict[int, Layout], *, phase: int
     ) -> tuple[dict[int, Tensor], list[Awaited]]:
-        """Post a buffer for what each of the others will send; nothing is sent of nothing.
+        """Post a receive buffer for each member that sends something; empty shares are not sent.
 
-        Both phases at once: a sender that has to ask for a buffer sends more, and later.
+        Both phases are posted at the start: a sender whose receiver is not ready sends more
+        messages, and later.
         """
         buffers = {
             place: call.buffer(self.worker.max_bytes(call.values.numel(), layout))
@@ -89,10 +92,10 @@ class TwoPhase(CompressedExchange):
         ]
         return buffers, works
 
-    def _average(
+    def _decode_share(
         self, call: Call, payloads: dict[int, Tensor], share: Layout, divisor: int
     ) -> None:
-        """Into our own share of the vector: it was encoded, so its place is free."""
+        """Average all payloads in the worker's own share of the vector, which is encoded by now."""
         for place in range(len(self.members)):  # a fixed order of additions
             num_bytes = call.decode(self.worker, payloads[place], share, add=place > 0)
             call.received(num_bytes if self.members[place] != self.rank else 0)
@@ -104,37 +107,37 @@ class TwoPhase(CompressedExchange):
         return two_phase_cost(network, payload_bytes)
 
     @classmethod
-    def payload_bytes(cls, compressor: AnyCompressor, layout: Layout, num_workers: int) -> float:
+    def payload_bytes(cls, compressor: Compressor, layout: Layout, num_workers: int) -> float:
         return sum(
             CompressedExchange.payload_bytes(compressor, share, num_workers)
             for share in cls.shares_of(layout, num_workers)
             if share
         )
 
-    def num_speakers(self) -> int:
+    def num_encoders(self) -> int:
         return len(self.members)
 
-    def sides(self) -> dict[str, AnyCompressor]:
-        return {"worker": self.worker, "owner": self.owner}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Of the owners' residuals, which may be those of all owners, each takes what it owns."""
+    def load_state(self, state: State) -> None:
+        """Load a state that may have the residuals of all owners; keep those of owned slices."""
         if self.rank not in self.members:
             state = only_momentum(state)
-        super().load_state({key: self._only_mine(key, value) for key, value in state.items()})
+        super().load_state({key: self._owned(key, value) for key, value in state.items()})
 
-    def _only_mine(self, key: str, value: Tensor) -> Tensor:
-        if not key.startswith("owner/residual/"):
+    def _owned(self, key: StateKey, value: Tensor) -> Tensor:
+        """Return a residual of averages with zeros where this worker is not the owner."""
+        if (key.side, key.kind) != ("owner", "residual"):
             return value
-        name, mine = key.removeprefix("owner/residual/"), torch.zeros_like(value)
-        whole = Piece(name, (value.numel(),), 0, 0, value.numel())
+        owned = torch.zeros_like(value)
+        whole = Piece(key.name, (value.numel(),), 0, 0, value.numel())
         place = self.members.index(self.rank)
         for piece in self.shares_of((whole,), len(self.members))[place]:
-            mine[piece.start : piece.stop] = value[piece.start : piece.stop]
-        return mine
+            owned[piece.start : piece.stop] = value[piece.start : piece.stop]
+        return owned
 
 
 class Master(TwoPhase):
+    """Two-phase with one owner: the first worker averages the whole vector."""
+
     name: ClassVar[str] = "master"
 
     @classmethod
