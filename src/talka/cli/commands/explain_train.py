@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.commands.explain import HOSTS_HELP, MAX_WORKERS, describe_network
+from talka.cli.networks import HOSTS_HELP, MAX_WORKERS, describe_network
 from talka.cli.numbers import Number, count, rate, seconds
 from talka.cli.options import SHOWN, add_format, add_former_name
 from talka.cli.tables import print_json, print_table, print_text
