@@ -12,7 +12,7 @@ SOURCES = Path(__file__).parents[1] / "src" / "talka"
 
 
 @pytest.mark.parametrize("way", [compiled, inlined, lambda kernel: compiled_with(kernel)])
-def test_kernels_compile_without_any_folder_to_keep_them_in(way, monkeypatch):
+def test_kernels_compile_without_a_folder_for_the_cache(way, monkeypatch):
     monkeypatch.setattr(caching.FunctionCache._impl_class, "_locator_classes", [])
     with pytest.raises(RuntimeError, match="no locator available"):
         caching.FunctionCache(lambda x: x)

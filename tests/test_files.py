@@ -1,4 +1,4 @@
-"""Files that are whole or absent, also where the writer is killed or the disk is full."""
+"""Files that are written completely or not at all, also if the writer is killed."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from talka.files import writing as files
 
 @pytest.fixture(params=["unnamed", "named"])
 def path(request, tmp_path, monkeypatch):
-    """A path on a file system with files that have no name, and on one without."""
+    """Provide a path on a file system with unnamed files, and on one without."""
     if request.param == "named":
         real_open = os.open
 
@@ -27,7 +27,7 @@ def path(request, tmp_path, monkeypatch):
 
 
 def in_a_fork(run):
-    """Exit code or negative signal of `run` in a forked process."""
+    """Return the exit code, or the negative signal, of `run` in a forked process."""
     child = os.fork()
     if not child:
         try:
@@ -38,7 +38,7 @@ def in_a_fork(run):
 
 
 def write_and_die(path, *, moment=None):
-    """Killed inside the block, or at the call of `moment`."""
+    """Write a file and get killed inside the block, or at the call of `moment`."""
 
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -81,7 +81,7 @@ def test_a_killed_writer_leaves_no_file(tmp_path):
     assert names_in(tmp_path) == []
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next_write(path):
+def test_files_of_a_killed_writer_are_removed_by_the_next_write(path):
     for moment in (None, (Path, "replace")):
         write_and_die(path, moment=moment)
     assert all(TEMPORARY_NAME.fullmatch(name) for name in names_in(path.parent))
@@ -136,7 +136,7 @@ def test_the_content_is_on_the_disk_before_the_name_and_the_name_before_the_end(
     assert done == ["sync", "rename", "sync"]
 
 
-def test_a_name_as_long_as_the_file_system_takes_can_be_written(path):
+def test_a_file_name_of_maximum_length_can_be_written(path):
     longest = path.with_name("n" * 255)
     write_whole(longest, "{}")
     assert names_in(path.parent) == [longest.name]
@@ -152,7 +152,7 @@ def test_descriptors_are_closed(path):
 
 @pytest.mark.parametrize("path", ["named"], indirect=True)
 def test_a_file_that_is_removed_before_it_was_locked_is_made_again(path, monkeypatch):
-    """The sweep of another writer can come between the creation and the lock."""
+    """Another writer may remove abandoned files between the creation and the lock."""
     real_lock, removed = files.lock_now, []
 
     def lock_late(handle):

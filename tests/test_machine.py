@@ -1,4 +1,4 @@
-"""Cores and memory against made-up file systems of kernels, and against this machine."""
+"""Limits of cores and memory, with fake file systems of the kernel and on this machine."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ GROUPS = "sys/fs/cgroup"
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A machine of 8 cores and 16 GB, half of them free, without control groups."""
+    """Provide a machine with 8 cores and 16 GB, half of it free, without control groups."""
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(machine.os, "sysconf", {"SC_PHYS_PAGES": 4 * MB, "SC_PAGE_SIZE": 4000}.get)
     write(tmp_path, {"proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable:  7812500 kB\n"})
@@ -29,14 +29,14 @@ def write(root, files):
         path.write_text(content)
 
 
-def test_without_groups_the_machine_counts(root):
+def test_without_control_groups_the_limits_are_those_of_the_machine(root):
     assert num_cores(root=root) == 8
     assert memory_bytes(root=root) == 16_000 * MB
     assert available_memory_bytes(root=root) == 8_000 * MB
 
 
 @pytest.mark.parametrize("mount", [GROUPS, f"{GROUPS}/unified"])
-def test_in_version_2_the_own_group_and_all_above_it_count(root, mount):
+def test_in_version_2_all_groups_up_to_the_root_count(root, mount):
     write(
         root,
         {
@@ -54,7 +54,7 @@ def test_in_version_2_the_own_group_and_all_above_it_count(root, mount):
 
 
 @pytest.mark.parametrize("path", ["/", "/docker/of/the/host", "/../.."])
-def test_in_a_container_the_topmost_group_is_the_own_one(root, path):
+def test_in_a_container_the_topmost_group_is_that_of_the_process(root, path):
     write(
         root,
         {
@@ -91,7 +91,7 @@ def test_version_1(root, mount):
     [("0::/a", "memory.current", "inactive_file"),
      ("3:memory:/a", "memory.usage_in_bytes", "total_inactive_file")],
 )  # fmt: skip
-def test_what_the_group_uses_is_not_available_except_for_idle_file_pages(
+def test_memory_used_by_the_group_is_not_available_except_inactive_file_pages(
     root, groups, current, stat
 ):
     folder = f"{GROUPS}/a" if groups.startswith("0") else f"{GROUPS}/memory/a"
@@ -112,14 +112,14 @@ def test_what_the_group_uses_is_not_available_except_for_idle_file_pages(
 
 
 @pytest.mark.parametrize("text", ["", "0", "::", "nonsense\n\n", "0::/a:b\n"])
-def test_a_list_of_groups_that_makes_no_sense_confines_nothing(root, text):
+def test_an_invalid_list_of_groups_sets_no_limit(root, text):
     write(root, {"proc/self/cgroup": text, f"{GROUPS}/memory.max": "soon"})
     assert memory_bytes(root=root) == 16_000 * MB
     assert num_cores(root=root) == 8
 
 
 def test_taskset_counts():
-    """In a thread, whose cores are its own."""
+    """Run in a thread, which has a separate affinity."""
     found = []
 
     def look():
@@ -132,12 +132,12 @@ def test_taskset_counts():
     assert found == [1]
 
 
-def test_this_machine_has_something():
+def test_this_machine_has_cores_and_memory():
     assert num_cores() >= 1
     assert 0 < available_memory_bytes() <= memory_bytes()
 
 
-def test_an_engine_takes_no_more_than_the_process_may_use(monkeypatch):
+def test_an_engine_uses_at_most_the_limits_of_the_process(monkeypatch):
     monkeypatch.setattr(machine, "num_cores", lambda: 3)
     monkeypatch.setattr(machine, "memory_bytes", lambda: 400 * MB)
     with Embedded() as engine:

@@ -85,7 +85,7 @@ def test_counts_as_people_write_them(text, count):
         "1e",
     ],
 )
-def test_nonsense_is_refused_by_name(parse, text):
+def test_invalid_text_is_refused_with_the_name_of_the_option(parse, text):
     with pytest.raises(InvalidValueError) as caught:
         parse(text, name="--option")
     assert caught.value.name == "--option"
@@ -112,7 +112,7 @@ def test_any_text_parses_or_is_refused(text):
 
 
 @given(st.integers(0, 2**53))
-def test_whole_numbers_come_back(number):
+def test_whole_numbers_round_trip(number):
     assert parse_bytes(str(number)) == number
     assert parse_count(str(number)) == number
 

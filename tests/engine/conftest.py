@@ -10,6 +10,6 @@ def recorder():
 
 @pytest.fixture(params=["embedded", pytest.param("ray", marks=pytest.mark.slow)])
 def engine(request, recorder):
-    """Each engine in turn; closed after the test."""
+    """Provide each engine in turn, and close it after the test."""
     with open_engine(request.param, request, recorder) as engine:
         yield engine

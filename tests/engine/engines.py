@@ -1,4 +1,4 @@
-"""Both engines for one contract suite, and what tests ask of their events."""
+"""Both engines for the contract suite, and a stream that records their events."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ from talka.events import Stream, TaskAgain, TasksRan
 
 
 class Recorder(Stream):
-    """A stream that keeps what was said."""
+    """A stream that records its events."""
 
     def __init__(self, path=None):
         super().__init__(path)
@@ -18,12 +18,12 @@ class Recorder(Stream):
         self.events.append(event)
 
     def num_runs(self, name=None):
-        """How often tasks (of this name) ran, as the events count it."""
+        """Return the number of tasks (of this name) that ran, according to the events."""
         ran = [event for event in self.events if isinstance(event, TasksRan)]
         return sum(event.count for event in ran if name in (None, event.name))
 
     def again(self):
-        """Names of the tasks that ran again, in order of name."""
+        """Return the names of tasks that ran again, sorted."""
         return sorted(event.name for event in self.events if isinstance(event, TaskAgain))
 
 

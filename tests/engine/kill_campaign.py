@@ -1,9 +1,9 @@
-"""Kill drivers by SIGKILL at random moments and count what survives them.
+"""Kill drivers with SIGKILL at random moments and count the processes that survive.
 
 python -m tests.engine.kill_campaign --kills 50
 
-Tasks and ranks are in calls that hold the interpreter's lock, and started processes of their own,
-one of them in a session of its own. Nothing may be left 5 s after the driver's death.
+Tasks and ranks are in calls that hold the interpreter's lock, and have started processes, one of them
+in a new session. No process may be left 5 s after the death of the driver.
 """
 
 import argparse
@@ -23,10 +23,10 @@ LIMIT_S = 5
 
 
 def kill_one(kind, moment_s):
-    """Kill a driver; gives the seconds until all is gone, None if that took too long.
+    """Kill a driver; return the seconds until all processes have ended, or None after the limit.
 
     moment_s
-        After the tasks are busy; counted from the driver's start if negative.
+        Seconds after the tasks are busy; if negative, after the start of the driver.
     """
     with marked() as mark, tempfile.TemporaryDirectory() as folder:
         driver = subprocess.Popen(
@@ -59,7 +59,7 @@ def kill_one(kind, moment_s):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--kind", choices=KINDS, help="both in turn unless given")
+    parser.add_argument("--kind", choices=KINDS, help="kind of job; by default both in turn")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     dice, seconds = random.Random(args.seed), collections.defaultdict(list)

@@ -13,7 +13,7 @@ from talka.engine import Embedded
 
 
 def hold(folder, number):
-    """Start processes, leave a mark, then hold the interpreter's lock for ever."""
+    """Start processes, leave a mark, then hold the interpreter's lock until the process is killed."""
     if number == 1:
         subprocess.Popen(["sleep", "1000"])
         subprocess.Popen(["sleep", "1000"], start_new_session=True)

@@ -18,12 +18,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def interrupt(kind, signum, after_s, tmp_path):
-    """Start the job in a process group of its own and signal the driver alone, as a shell would not
-    (Ctrl+C reaches a whole group), so the driver must do all the cleaning."""
+    """Start the job in a new process group and send the signal to the driver only.
+
+    A shell would send Ctrl+C to the whole group; here the driver must do all the cleaning.
+    """
     shared_before = set(os.listdir("/dev/shm"))
     runs = tmp_path / "runs"
     runs.mkdir()
-    # A short name: Ray puts sockets below it, whose paths are bounded.
+    # A short name, as Ray puts sockets below it, whose paths have a maximum length.
     with (
         marked() as mark,
         tempfile.TemporaryDirectory(prefix="tk") as temporary,
@@ -46,11 +48,11 @@ def interrupt(kind, signum, after_s, tmp_path):
         process.wait(30)
         alive = mark.survivors()
         output.seek(0)
-        said = output.read()
+        printed = output.read()
         left = os.listdir(temporary)
-    assert alive == [], said
-    assert left == [], said
-    assert {name for name in os.listdir("/dev/shm") if "talka" in name} <= shared_before, said
+    assert alive == [], printed
+    assert left == [], printed
+    assert {name for name in os.listdir("/dev/shm") if "talka" in name} <= shared_before, printed
     [run] = runs.iterdir()  # no spill file beside the run directory
     assert {path.name for path in run.iterdir()} <= {"config.json", "events.jsonl", "logs"} | {
         f"events.rank-{rank}.jsonl" for rank in range(2)
@@ -73,11 +75,11 @@ def test_the_embedded_engine_leaves_nothing_behind(tmp_path, signum, seed):
     "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_a_ray_of_our_own_leaves_nothing_behind(tmp_path, signum, seed):
+def test_a_local_ray_cluster_leaves_nothing_behind(tmp_path, signum, seed):
     after_s = random.Random(f"ray{signum}{seed}").uniform(0, 14)
     assert interrupt("ray", signum, after_s, tmp_path) != 0
 
 
 @pytest.mark.parametrize("kind", ["tasks", pytest.param("gang", marks=pytest.mark.slow)])
-def test_a_killed_driver_leaves_neither_busy_workers_nor_what_they_started(kind):
+def test_a_killed_driver_leaves_neither_busy_workers_nor_their_processes(kind):
     assert kill_one(kind, moment_s=0) is not None

@@ -19,13 +19,13 @@ pytestmark = pytest.mark.slow
         ("no-such-host.invalid:6379", "no server responds"),
     ],
 )
-def test_an_address_that_is_wrong_is_said_at_once(address, problem):
+def test_a_wrong_address_is_reported_at_once(address, problem):
     with pytest.raises(ClusterError, match=problem) as caught:
         OnRay(address)
     assert "ray start --head" in str(caught.value)
 
 
-def test_a_port_where_nobody_listens_is_said_at_once():
+def test_a_port_without_a_server_is_reported_at_once():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ClusterError, match="no server responds"):

@@ -1,4 +1,4 @@
-"""What every engine promises, on every engine."""
+"""The contract of all engines, tested on each of them."""
 
 import functools
 import operator
@@ -19,7 +19,7 @@ from talka.errors import (
 )
 
 PYTHON = pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
-BIG = 200_000  # values; Ray keeps small outputs with the driver, where no machine can lose them
+BIG = 200_000  # values; Ray keeps small outputs with the driver, where they cannot be lost with a machine
 
 
 def big(value):
@@ -106,7 +106,7 @@ def test_a_long_chain_and_a_wide_fan_in(engine, python):
     assert engine.fetch(total) == sum(range(40)) + 20
 
 
-def test_wait_gives_what_is_settled_and_what_is_not(engine, tmp_path):
+def test_wait_returns_done_and_pending_refs(engine, tmp_path):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     quick = engine.submit(lambda: 1)
@@ -130,7 +130,7 @@ def test_a_dropped_output_is_computed_again(engine, recorder):
 
 
 def test_exactly_the_lost_outputs_and_their_lost_ancestors_run_again(engine, recorder):
-    """a -> b -> d, a -> c -> d: b and d are lost; a survives, and so does c."""
+    """Test a -> b -> d, a -> c -> d: b and d are lost, a and c are not."""
     a = engine.submit(lambda: big(1), name="a")
     b = engine.submit(lambda x: x + 1, a, name="b")
     c = engine.submit(lambda x: x * 3, a, name="c")
@@ -143,7 +143,7 @@ def test_exactly_the_lost_outputs_and_their_lost_ancestors_run_again(engine, rec
     assert recorder.num_runs() == 6
 
 
-def test_a_lost_output_that_nobody_wants_is_left_alone(engine, recorder):
+def test_a_lost_output_that_is_not_needed_is_not_computed_again(engine, recorder):
     a = engine.submit(lambda: big(1), name="a")
     engine.wait([a])
     engine.drop(a)
@@ -194,7 +194,7 @@ def test_an_error_names_task_input_line_and_carries_the_traceback(engine, python
     assert len(str(error).splitlines()) == 3
 
 
-def test_what_depends_on_a_failure_fails_with_the_same_error(engine):
+def test_tasks_that_depend_on_a_failure_fail_with_the_same_error(engine):
     bad = engine.submit(fails_on_five, 5, name="divide")
     after = engine.submit(lambda x: x, engine.submit(lambda x: x, bad))
     with pytest.raises(TaskError, match="divide"):
@@ -205,7 +205,7 @@ def test_what_depends_on_a_failure_fails_with_the_same_error(engine):
 
 
 def count_call(folder):
-    """Leave a mark for this call, and give the number of marks."""
+    """Leave a mark for this call, and return the number of marks."""
     for number in range(1000):
         try:
             (folder / str(number)).touch(exist_ok=False)
@@ -216,7 +216,7 @@ def count_call(folder):
 
 
 @PYTHON
-def test_exceptions_are_tried_again_only_when_asked(engine, recorder, tmp_path, python):
+def test_exceptions_are_retried_only_on_request(engine, recorder, tmp_path, python):
     def second_time_lucky():
         if count_call(tmp_path) < 2:
             raise RuntimeError("not yet")
@@ -242,13 +242,13 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task_costs_that_task_only(
             os.kill(os.getpid(), 9)
         return x.sum()
 
-    given = engine.submit(lambda: big(1), name="given", python=True)
-    ref = engine.submit(dies_once, given, name="dies", python=True)
+    source = engine.submit(lambda: big(1), name="source", python=True)
+    ref = engine.submit(dies_once, source, name="dies", python=True)
     assert engine.fetch(ref) == BIG
     assert recorder.again() == ["dies"]
 
 
-def test_deaths_are_tried_again_twice_and_then_said(engine, tmp_path):
+def test_deaths_are_retried_twice_and_then_reported(engine, tmp_path):
     def dies(x):
         count_call(tmp_path)
         os._exit(3)
@@ -276,19 +276,19 @@ def test_sys_exit_is_an_error_of_the_task(engine):
 @pytest.mark.parametrize(
     "value", [{1, 2}, object(), 2**70, [np.zeros(2)]], ids=lambda v: type(v).__name__
 )
-def test_a_result_that_cannot_be_stored_is_an_error_that_says_what_can(engine, python, value):
+def test_a_result_that_cannot_be_stored_is_an_error_that_names_allowed_types(engine, python, value):
     ref = engine.submit(lambda: value, name="odd", python=python)
     with pytest.raises(TaskError, match="cannot be the output of a task. Return Arrow"):
         engine.fetch(ref)
 
 
-def test_a_function_that_cannot_be_shipped_is_an_error_at_once(engine):
+def test_a_function_that_cannot_be_sent_is_an_error_at_once(engine):
     lock = threading.Lock()
     with pytest.raises(NotShippableError, match="locks, sockets and connections inside it"):
         engine.submit(lambda: lock.locked(), python=True)
 
 
-def test_a_ref_inside_of_another_value_is_an_error(engine):
+def test_a_ref_inside_another_value_is_an_error(engine):
     ref = engine.submit(lambda: 1)
     with pytest.raises(NotShippableError, match="a Ref must itself be an input"):
         engine.submit(len, [ref], python=True)
@@ -306,14 +306,14 @@ def test_a_released_ref_cannot_be_used_again(engine):
             use(ref)
 
 
-def test_release_before_a_consumer_ran_keeps_what_it_needs(engine):
+def test_a_release_keeps_outputs_until_pending_tasks_have_read_them(engine):
     a = engine.submit(lambda: big(3))
     b = engine.submit(lambda x: float(x[0]), a)
     engine.release(a)
     assert engine.fetch(b) == 3
 
 
-def test_nothing_is_remembered_of_what_was_released(engine):
+def test_released_tasks_are_forgotten(engine):
     refs = [engine.submit(lambda i=i: i) for i in range(10)]
     refs += [engine.submit(lambda x: x, ref) for ref in refs]
     engine.wait(refs)
@@ -352,7 +352,7 @@ def test_one_output_is_a_ref_and_a_number_of_outputs_a_tuple(engine):
         [only] = engine.submit(lambda: 1)
 
 
-def test_refs_say_which_they_are(engine):
+def test_refs_show_their_number(engine):
     ref = engine.submit(lambda: 1)
     assert isinstance(ref, Ref)
     assert repr(ref) == "Ref(0)"

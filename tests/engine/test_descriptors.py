@@ -1,4 +1,4 @@
-"""Few descriptors suffice for many outputs, and where they do not, an error names the limit."""
+"""Many outputs need few descriptors; if there are too few, an error names the limit."""
 
 import contextlib
 import itertools
@@ -14,12 +14,12 @@ from talka.engine.local import wire
 from talka.errors import DescriptorLimitError, TaskError
 
 NUM_ARRAYS = 300
-NUM_VALUES = 10_000  # per array: too many to travel inside a frame
+NUM_VALUES = 10_000  # per array: too many to be sent inside a frame
 
 
 @contextlib.contextmanager
 def descriptor_limit(num_free):
-    """Let this process, and those that it starts, open only so many more files."""
+    """Let this process, and those that it starts, open only this many more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = {int(name) for name in os.listdir("/proc/self/fd")}
     free = (number for number in itertools.count() if number not in taken)
@@ -56,7 +56,7 @@ def test_many_more_arrays_than_descriptors_come_from_workers_and_go_to_them(num_
 
 
 def test_a_mapped_value_holds_no_descriptor():
-    segment = segments.Segment.create()
+    segment = segments.StorageSegment.create()
     with segment.appending() as sink:
         sink.write(b"x" * 100)
     before = len(os.listdir("/proc/self/fd"))
@@ -67,7 +67,7 @@ def test_a_mapped_value_holds_no_descriptor():
     assert mapped.to_pybytes() == b"x" * 100
 
 
-def test_descriptors_that_cannot_be_received_are_an_error_and_no_hang():
+def test_descriptors_that_cannot_be_received_are_an_error_without_a_hang():
     ours, theirs = socket.socketpair()
     with ours, theirs, open(os.devnull) as file:
         wire.send(ours, "many", [file.fileno()] * 400)
@@ -79,7 +79,7 @@ def test_descriptors_that_cannot_be_received_are_an_error_and_no_hang():
         assert wire.receive(theirs) == ("next", [])
 
 
-def test_a_worker_that_cannot_be_started_for_want_of_descriptors_is_an_error():
+def test_a_worker_that_cannot_start_without_descriptors_is_an_error():
     with (
         Embedded(processes=1) as engine,
         descriptor_limit(0),
@@ -88,7 +88,7 @@ def test_a_worker_that_cannot_be_started_for_want_of_descriptors_is_an_error():
         engine.fetch(engine.submit(lambda: 1, python=True))
 
 
-def test_a_task_that_opens_too_many_files_is_told_of_the_limit():
+def test_a_task_that_opens_too_many_files_gets_an_error_with_the_limit():
     def open_many():
         while True:
             os.open(os.devnull, os.O_RDONLY)

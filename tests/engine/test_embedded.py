@@ -1,6 +1,7 @@
-"""What only the embedded engine promises."""
+"""Properties of the embedded engine only."""
 
 import asyncio
+import inspect
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from talka.engine import Embedded
+from talka.engine import Embedded, Engine
 from talka.engine.local import wire
 from talka.errors import InvalidValueError, ReleasedError, TaskError
 from talka.events import Stream, TasksRan, WorkerLost
@@ -44,8 +45,8 @@ def test_a_worker_killed_from_outside_in_the_middle_of_a_task(engine, recorder, 
             threading.Event().wait()
         return float(x.sum())
 
-    given = engine.submit(lambda: np.ones(100_000), name="given")
-    ref = engine.submit(work, given, name="work", python=True)
+    source = engine.submit(lambda: np.ones(100_000), name="source")
+    ref = engine.submit(work, source, name="work", python=True)
     os.kill(int(pipe.read_text()), signal.SIGKILL)
     assert engine.fetch(ref) == 100_000
     assert recorder.again() == ["work"]
@@ -53,7 +54,7 @@ def test_a_worker_killed_from_outside_in_the_middle_of_a_task(engine, recorder, 
     assert "SIGKILL" in lost.reason
 
 
-def test_what_a_dead_worker_started_dies_with_it(engine, tmp_path):
+def test_processes_of_a_dead_worker_are_killed(engine, tmp_path):
     def start_child_and_die():
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         (tmp_path / str(child.pid)).touch()
@@ -69,8 +70,8 @@ def test_what_a_dead_worker_started_dies_with_it(engine, tmp_path):
     assert alive == []
 
 
-def test_a_worker_reads_a_table_where_it_lies(engine):
-    """The worker maps the table: it allocates nothing of that size itself."""
+def test_a_worker_reads_a_table_without_a_copy(engine):
+    """The worker maps the table and allocates no memory of that size."""
     table = engine.submit(lambda: pa.table({"x": np.zeros(2_000_000)}))
 
     def allocated(table):
@@ -87,14 +88,14 @@ def test_more_descriptors_than_one_message_takes(engine):
     assert engine.fetch(total) == sum(range(600))
 
 
-def test_a_function_is_what_it_was_when_it_was_submitted(engine):
+def test_a_function_keeps_its_state_from_submission(engine):
     number = 1
     first = engine.submit(lambda: number, python=True)
     number = 2
     assert engine.fetch(first) == 1
 
 
-def test_many_different_functions_do_not_pile_up_in_a_worker(engine):
+def test_many_different_functions_do_not_accumulate_in_a_worker(engine):
     refs = [engine.submit(lambda i=i: i, python=True) for i in range(2500)]
     assert engine.fetch(refs) == list(range(2500))
 
@@ -111,7 +112,7 @@ def test_task_events_are_batched_and_complete(engine, recorder):
         assert 0 <= event.busy_s <= event.end_s - event.start_s + 1e-6
 
 
-def test_whoever_waits_in_another_thread_is_woken_by_close(engine):
+def test_close_wakes_threads_that_wait(engine):
     outcome = []
     ref = engine.submit(threading.Event().wait, 3)
     started = threading.Event()
@@ -131,7 +132,7 @@ def test_whoever_waits_in_another_thread_is_woken_by_close(engine):
     assert outcome == ["woken"]
 
 
-def test_a_broken_interpreter_is_an_error_and_no_hang(engine, monkeypatch):
+def test_a_broken_interpreter_is_an_error_without_a_hang(engine, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(TaskError, match="No such file"):
         engine.fetch(engine.submit(lambda: 1, python=True))
@@ -143,7 +144,7 @@ def test_options_out_of_range_are_refused(option):
         Embedded(**{option: 0})
 
 
-def test_a_spill_folder_that_is_none_is_refused(tmp_path):
+def test_a_spill_folder_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(InvalidValueError, match="a folder that you may write to"):
         Embedded(spill_dir=tmp_path / "missing")
 
@@ -163,7 +164,7 @@ def test_ranks_write_logs_and_events_into_the_run_directory(tmp_path):
     assert sorted(event.source for event in read_run(tmp_path).events) == ["rank-0", "rank-1"]
 
 
-def test_a_gang_listens_on_loopback_only_and_has_no_store_that_others_could_reach():
+def test_a_gang_listens_on_loopback_only_and_has_no_store_on_the_network():
     def main(worker):
         import psutil as there
         import torch.distributed as dist
@@ -183,14 +184,14 @@ def test_a_gang_listens_on_loopback_only_and_has_no_store_that_others_could_reac
 
 
 class Stop(BaseException):
-    """What no `except Exception` catches."""
+    """An exception that `except Exception` does not catch."""
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
 @pytest.mark.parametrize(
     "error", [asyncio.CancelledError, KeyboardInterrupt, Stop], ids=lambda e: e.__name__
 )
-def test_a_task_that_raises_what_no_task_should_fails_and_its_thread_lives(python, error):
+def test_a_task_that_raises_a_base_exception_fails_and_its_thread_survives(python, error):
     def raise_it():
         raise error("out of the ordinary")
 
@@ -201,7 +202,7 @@ def test_a_task_that_raises_what_no_task_should_fails_and_its_thread_lives(pytho
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
-def test_a_task_that_cannot_be_described_fails_and_its_thread_lives(python):
+def test_a_task_that_cannot_be_described_fails_and_its_thread_survives(python):
     class Shy:
         def __repr__(self):
             raise RuntimeError("no comment")
@@ -221,7 +222,7 @@ class Broken(Stream):
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
-def test_events_that_cannot_be_emitted_stop_no_task(python, tmp_path, caplog):
+def test_events_that_cannot_be_emitted_do_not_stop_tasks(python, tmp_path, caplog):
     def dies_once():
         if not (tmp_path / "died").exists():
             (tmp_path / "died").touch()
@@ -251,7 +252,7 @@ def test_a_reply_that_cannot_be_read_is_not_taken_for_the_next_one(monkeypatch):
         assert engine.fetch(engine.submit(lambda: "third", python=True)) == "third"
 
 
-def test_a_task_that_cannot_be_launched_is_an_error_and_no_hang(engine, monkeypatch):
+def test_a_task_that_cannot_be_launched_is_an_error_without_a_hang(engine, monkeypatch):
     def refuse(task):
         raise RuntimeError("no room")
 
@@ -262,7 +263,7 @@ def test_a_task_that_cannot_be_launched_is_an_error_and_no_hang(engine, monkeypa
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
-def test_a_process_that_a_task_forks_never_answers_for_it(python, tmp_path):
+def test_a_process_that_a_task_forks_never_sends_a_reply(python, tmp_path):
     def fork_once(number):
         if number == 1:
             os.fork()
@@ -280,7 +281,7 @@ def test_a_process_that_a_task_forks_never_answers_for_it(python, tmp_path):
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_a_native_task_that_waits_for_another_is_an_error_and_no_hang(num_threads):
+def test_a_native_task_that_waits_for_another_is_an_error_without_a_hang(num_threads):
     with Embedded(threads=num_threads) as engine:
 
         def nested():
@@ -291,3 +292,9 @@ def test_a_native_task_that_waits_for_another_is_an_error_and_no_hang(num_thread
         with Embedded(threads=1) as other:
             ref = engine.submit(lambda: other.fetch(other.submit(lambda: 2)))
             assert engine.fetch(ref) == 2
+
+
+def test_public_methods_are_documented_in_help():
+    for name in ("submit", "wait", "fetch", "release", "replace", "gang", "close"):
+        assert inspect.getdoc(getattr(Embedded, name)) == inspect.getdoc(getattr(Engine, name))
+        assert inspect.getdoc(getattr(Embedded, name))

@@ -1,4 +1,4 @@
-"""No output is changed after it was stored, and what nobody else can change is not copied."""
+"""Stored outputs never change, and memory that no task can change is not copied."""
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ def test_a_frozen_array_is_equal_and_cannot_be_made_writeable(make):
 
 
 @pytest.mark.parametrize("name", ["plain", "reshaped", "transposed", "sliced", "times", "records"])
-def test_memory_that_nobody_else_refers_to_is_not_copied(name):
+def test_memory_without_other_references_is_not_copied(name):
     array = MAKERS[name]()
     where = address(array)
     storable = storage.to_storable(array)
@@ -49,7 +49,7 @@ def test_memory_that_nobody_else_refers_to_is_not_copied(name):
 @pytest.mark.parametrize(
     "keep", [lambda a: a, lambda a: a[5:], memoryview], ids=["the array", "a slice", "a view"]
 )
-def test_memory_that_somebody_else_refers_to_is_copied(keep):
+def test_memory_with_other_references_is_copied(keep):
     array = np.zeros(1000)
     kept = keep(array)
     storable = storage.to_storable(array)

@@ -1,4 +1,4 @@
-"""Gangs inside torchrun, who is to blame, and ranks that come from one process."""
+"""Gangs inside torchrun, the failure that is reported, and ranks forked from one process."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from talka.errors import GangError
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_death_is_to_blame_before_the_errors_that_it_caused():
+def test_a_death_is_reported_before_the_errors_that_it_caused():
     echo = Sign(0, 1.0, died=False, how="connection closed")
     death = Sign(2, 1.3, died=True, how="died")
     assert culprit([echo, death]) is death
@@ -22,7 +22,7 @@ def test_a_death_is_to_blame_before_the_errors_that_it_caused():
 
 
 @pytest.mark.slow
-def test_under_torchrun_the_gang_is_the_one_that_is_already_there():
+def test_under_torchrun_the_existing_ranks_are_the_gang():
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
     command += ["--standalone", "--local-addr=127.0.0.1"]
     done = subprocess.run(
@@ -47,11 +47,11 @@ def drawn(worker):
     return [random.random(), float(np.random.random()), os.getpid(), os.getpgid(0)]
 
 
-def test_ranks_draw_numbers_of_their_own_and_lead_groups_of_their_own():
+def test_ranks_draw_different_numbers_and_lead_separate_process_groups():
     with Embedded() as engine:
-        found = engine.gang(drawn, size=3)
-    assert all(len(set(column)) == 3 for column in zip(*found, strict=True))
-    assert all(process == group for _, _, process, group in found)
+        results = engine.gang(drawn, size=3)
+    assert all(len(set(column)) == 3 for column in zip(*results, strict=True))
+    assert all(process == group for _, _, process, group in results)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_ranks_draw_numbers_of_their_own_and_lead_groups_of_their_own():
         ("print('no torch here'); import time; time.sleep(99)", 3, "had not finished after 3 s"),
     ],
 )
-def test_what_cannot_be_loaded_is_said_with_the_log(tmp_path, monkeypatch, torch, timeout_s, says):
+def test_a_failed_import_is_reported_with_the_log(tmp_path, monkeypatch, torch, timeout_s, says):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text(torch)
     monkeypatch.syspath_prepend(tmp_path)

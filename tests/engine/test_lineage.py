@@ -7,7 +7,7 @@ from talka.engine.lineage import Fail, Forget, Free, Lineage, Retries, RunTask
 
 
 class World:
-    """A pretended engine: it stores and loses outputs, and finishes tasks when told to."""
+    """A fake engine: stores and loses outputs, and finishes tasks on request."""
 
     def __init__(self):
         self.lineage = Lineage()
@@ -64,10 +64,10 @@ class World:
         self.obey(self.lineage.wanted(outputs))
 
     def needed(self, output):
-        """The slow, obvious twin: tasks that must run before this output is there."""
+        """Return the tasks that must run for this output, computed in the obvious, slow way."""
         if output in self.stored:
             return set()
-        return {output}.union(*(self.needed(given) for given in self.inputs[output]))
+        return {output}.union(*(self.needed(source) for source in self.inputs[output]))
 
 
 def test_a_task_waits_for_its_inputs():
@@ -79,7 +79,7 @@ def test_a_task_waits_for_its_inputs():
     assert world.runs == [a, b]
 
 
-def test_a_lost_output_is_left_alone_until_somebody_wants_it():
+def test_a_lost_output_is_computed_again_only_when_needed():
     world = World()
     a = world.submit([])
     world.run_all()
@@ -95,7 +95,7 @@ def test_an_input_that_is_lost_before_its_reader_starts_is_computed_first():
     world.finish(a)
     b = world.submit([a])
     world.lose([a])
-    world.finish(b)  # it finds that its input is gone
+    world.finish(b)  # its input is lost
     assert world.runs == [a, b, a]
     world.run_all()
     assert world.runs == [a, b, a, b]
@@ -113,7 +113,7 @@ def test_chains_of_any_length_are_computed_again_without_recursion():
     assert len(world.runs) == 2 * (last + 1)
 
 
-def test_deaths_and_exceptions_have_limits_of_their_own():
+def test_deaths_and_exceptions_have_separate_limits():
     lineage = Lineage()
     lineage.submitted(0, [], [0], Retries(exceptions=1, deaths=2))
     assert lineage.died(0) == [RunTask(0, "its worker died")]
@@ -122,7 +122,7 @@ def test_deaths_and_exceptions_have_limits_of_their_own():
     assert lineage.died(0) == [Fail(0, 0)]
 
 
-def test_a_failure_reaches_all_that_wait_for_it_once():
+def test_a_failure_reaches_each_waiting_task_once():
     world = World()
     a = world.submit([])
     b, c = world.submit([a]), world.submit([a])
@@ -201,7 +201,7 @@ ACTIONS = st.lists(
 
 @given(ACTIONS)
 @settings(max_examples=300, deadline=None)
-def test_any_history_ends_with_every_wanted_output_there(actions):
+def test_any_history_ends_with_every_wanted_output_stored(actions):
     world = World()
     for action, numbers in actions:
         known = [n for n in numbers if n in world.inputs and n not in world.released]
@@ -222,7 +222,7 @@ def test_any_history_ends_with_every_wanted_output_there(actions):
     assert set(alive) <= world.stored
     assert not (world.stored & world.released), "a released output was not freed"
     world.release(alive)
-    assert len(world.lineage) == 0, "something is remembered although nobody can need it"
+    assert len(world.lineage) == 0, "a task is kept although it cannot be needed"
 
 
 @given(st.data())

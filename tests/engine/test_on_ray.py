@@ -1,4 +1,4 @@
-"""What only the engine on Ray promises: machines that go, places, addresses that are wrong."""
+"""Properties of the engine on Ray only: machines that die, placement, wrong addresses."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-BIG = 200_000  # values; Ray keeps small outputs with the driver, where no machine can lose them
+BIG = 200_000  # values; Ray keeps small outputs with the driver, where they cannot be lost with a machine
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def place():
 
 
 def lie_somewhere():
-    """Long enough that Ray gives the next task to another machine."""
+    """Take long enough that Ray gives the next task to another machine."""
     import threading
 
     threading.Event().wait(0.3)
@@ -35,7 +35,7 @@ def lie_somewhere():
 
 
 def placed_on(engine, machine):
-    """An output that lies on this machine: one of many that the scheduler spread."""
+    """Return an output on this machine: one of many that the scheduler spread."""
     for _ in range(20):
         pairs = [engine.submit(lie_somewhere, num_outputs=2, name="seed") for _ in range(8)]
         places = engine.fetch([where for where, _ in pairs])
@@ -44,36 +44,34 @@ def placed_on(engine, machine):
     raise AssertionError("the scheduler never used this machine")
 
 
-def test_near_runs_where_the_input_lies(engine, extra_machine):
+def test_near_runs_on_the_machine_of_the_input(engine, extra_machine):
     data = placed_on(engine, extra_machine.node_id)
     places = {engine.fetch(engine.submit(place, near=data)) for _ in range(5)}
     assert places == {extra_machine.node_id}
 
 
-def test_data_that_is_brought_is_dealt_to_machines_in_turn(engine):
+def test_large_constants_are_sent_to_machines_in_turn(engine):
     data = np.ones(BIG)
     places = [engine.fetch(engine.submit(lambda _: place(), data)) for _ in range(6)]
     assert places[:3] == places[3:]
     assert len(set(places)) == 3
 
 
-def test_near_is_a_soft_wish(engine, ray_cluster, extra_machine):
+def test_near_is_only_a_hint(engine, ray_cluster, extra_machine):
     data = placed_on(engine, extra_machine.node_id)
     ray_cluster.remove_node(extra_machine, allow_graceful=False)
     assert engine.fetch(engine.submit(place, near=data)) != extra_machine.node_id
 
 
-def test_a_machine_that_goes_without_grace_costs_what_lay_on_it(
-    engine, recorder, ray_cluster, extra_machine
-):
-    """lost -> after -> end, kept -> end: only what lay on the machine is computed again."""
+def test_a_killed_machine_loses_only_its_own_outputs(engine, recorder, ray_cluster, extra_machine):
+    """Test lost -> after -> end, kept -> end: only outputs of the dead machine run again."""
     home = placed_on(engine, ray_cluster.head_node.node_id)
     kept = engine.submit(lambda: np.full(BIG, 2.0), near=home, name="kept")
     engine.wait([kept])
     seed = placed_on(engine, extra_machine.node_id)
     lost = engine.submit(lambda x: x * 3, seed, near=seed, name="lost")
     after = engine.submit(lambda x: x + 1, lost, near=seed, name="after")
-    engine.wait([after])  # not fetched: that would leave a copy with the driver
+    engine.wait([after])  # not fetched, as that would leave a copy in the driver
     engine.release(seed)
     assert {engine._places[ref.id] for ref in (lost, after)} == {extra_machine.node_id}
     assert engine._places[kept.id] != extra_machine.node_id
@@ -86,7 +84,7 @@ def test_a_machine_that_goes_without_grace_costs_what_lay_on_it(
     assert runs == [1, 2, 2, 1]
 
 
-def test_a_task_that_was_running_on_a_machine_that_goes_runs_elsewhere(
+def test_a_task_on_a_machine_that_dies_runs_on_another(
     engine, recorder, ray_cluster, extra_machine, tmp_path
 ):
     seed = placed_on(engine, extra_machine.node_id)
@@ -114,7 +112,7 @@ def test_a_gang_spreads_over_machines(engine):
     assert len(set(places)) == 3
 
 
-def test_a_gang_that_cannot_fit_is_refused_at_once(engine):
+def test_a_gang_larger_than_the_cluster_is_refused_at_once(engine):
     from talka.errors import ClusterError
 
     with pytest.raises(
@@ -139,7 +137,7 @@ def test_a_second_cluster_in_one_process_is_refused(engine):
         OnRay("127.0.0.1:1")
 
 
-def test_a_large_function_is_shipped_once(engine):
+def test_a_large_function_is_sent_once(engine):
     weights = np.ones(50_000)
     refs = [engine.submit(lambda i: float(weights[i]), i) for i in range(5)]
     assert engine.fetch(refs) == [1.0] * 5
@@ -159,8 +157,8 @@ except ClusterError as error:
 """
 
 
-def test_a_ray_of_another_version_is_said_with_both_versions(ray_cluster):
-    """In a process of its own: this one is connected."""
+def test_a_ray_of_another_version_is_reported_with_both_versions(ray_cluster):
+    """Run in another process, as this one is connected to Ray."""
     done = subprocess.run(
         [sys.executable, "-c", OTHER_VERSION, ray_cluster.address],
         stdout=subprocess.PIPE,

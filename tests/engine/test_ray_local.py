@@ -1,11 +1,11 @@
-"""A Ray of our own, without Ray."""
+"""The process that starts a local Ray cluster, with a fake Ray."""
 
 import os
 import sys
 
 from talka.engine.on_ray import local_cluster as ray_local
 
-# As Ray does, it opens its folder to everyone.
+# Like Ray, it makes its folder readable for all users.
 FAKE_RAY = """#!/bin/sh
 for option; do
     case $option in --temp-dir=*) mkdir -p "${option#*=}"; chmod 777 "${option#*=}" ;; esac
@@ -14,7 +14,7 @@ echo "ray start --address='127.0.0.2:1234'"
 """
 
 
-def test_the_folder_around_rays_own_stays_private(tmp_path, monkeypatch):
+def test_the_folder_around_the_folder_of_ray_stays_private(tmp_path, monkeypatch):
     fake = tmp_path / "python"
     fake.write_text(FAKE_RAY)
     fake.chmod(0o700)

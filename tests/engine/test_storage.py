@@ -1,4 +1,4 @@
-"""One storage form: whatever goes in comes out, without a copy where there is one to save."""
+"""The storage form: every value comes back unchanged, and without a copy where possible."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from talka.engine import parcels, storage
-from talka.engine.segments import Segment
+from talka.engine.segments import StorageSegment
 from talka.errors import NotStorableError
 
 PLAIN = st.recursive(
@@ -91,7 +91,7 @@ def test_fortran_order_and_strides_are_read_by_value():
         np.testing.assert_array_equal(storage.from_buffer(storage.to_buffer(view)), view)
 
 
-def test_a_thin_slice_does_not_keep_the_whole_alive():
+def test_a_small_slice_does_not_keep_the_whole_array_alive():
     whole = np.zeros(1000)
     assert (
         storage.to_storable(whole[:10]).base is None
@@ -102,7 +102,7 @@ def test_a_thin_slice_does_not_keep_the_whole_alive():
 
 def test_a_file_in_shared_memory_is_read_without_a_copy_and_has_no_name():
     before = set(os.listdir("/dev/shm"))
-    file = storage.into_file(np.arange(100_000), Segment.create())
+    file = storage.into_file(np.arange(100_000), StorageSegment.create())
     mapped = storage.read_file(file)
     assert set(os.listdir("/dev/shm")) == before
     allocated = pa.total_allocated_bytes()
@@ -112,21 +112,21 @@ def test_a_file_in_shared_memory_is_read_without_a_copy_and_has_no_name():
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
-    np.testing.assert_array_equal(mapped, again)  # the mapping outlives the descriptor
+    np.testing.assert_array_equal(mapped, again)  # the mapping is valid without the descriptor
 
 
 def test_a_file_on_disk_has_no_name(tmp_path):
-    segment = Segment.create(tmp_path)
+    segment = StorageSegment.create(tmp_path)
     file = storage.into_file(pa.table({"a": [1]}), segment)
     assert list(tmp_path.iterdir()) == []
     assert storage.read_file(file)["a"].to_pylist() == [1]
-    packed = storage.into_file(storage.pack("x" * 10), Segment.create())
+    packed = storage.into_file(storage.pack("x" * 10), StorageSegment.create())
     assert storage.read_file(storage.into_file(packed, segment)) == "x" * 10
     assert storage.read_file(file)["a"].to_pylist() == [1]
 
 
 def test_a_full_disk_leaves_the_segment_as_it_was(monkeypatch):
-    segment = Segment.create()
+    segment = StorageSegment.create()
     first = storage.into_file(np.arange(1000), segment)
     size = segment.num_bytes
 
@@ -142,7 +142,7 @@ def test_a_full_disk_leaves_the_segment_as_it_was(monkeypatch):
 
 
 def test_arrays_of_2_gib_and_more_can_be_written():
-    """The pages of `np.zeros` are never touched: neither side takes memory."""
+    """The pages of `np.zeros` are never touched, so neither side needs memory."""
     sink = pa.MockOutputStream()
     storage.write(np.zeros(2**31 + 5, np.uint8), sink)
     assert sink.size() > 2**31
@@ -151,7 +151,7 @@ def test_arrays_of_2_gib_and_more_can_be_written():
 def test_a_write_that_is_cut_short_continues(monkeypatch):
     real = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: real(file, data[:7], at))
-    file = storage.into_file(np.arange(100), Segment.create())
+    file = storage.into_file(np.arange(100), StorageSegment.create())
     monkeypatch.undo()
     np.testing.assert_array_equal(storage.read_file(file), np.arange(100))
 
@@ -168,13 +168,13 @@ def test_parcels_arrive_as_they_were_sent():
     np.testing.assert_array_equal(values[3], large)
 
 
-def test_large_values_have_segments_of_their_own_and_small_ones_share():
+def test_large_values_have_separate_segments_and_small_ones_share():
     large, small = np.zeros(2_000_000, np.uint8), np.zeros(100_000, np.uint8)
     assert len(parcels.wrap([large, large, large]).segments) == 3
     assert len(parcels.wrap([small] * 10).segments) == 1
 
 
-def test_a_message_has_few_segments_however_much_it_holds(monkeypatch):
+def test_a_message_has_few_segments_for_any_size(monkeypatch):
     monkeypatch.setattr("talka.engine.segments.MIN_SEGMENT_BYTES", 1)
     monkeypatch.setattr("talka.engine.segments.max_in_message", lambda: 4)
     values = [np.full(100_000, i, np.uint8) for i in range(100)]
@@ -198,7 +198,7 @@ def test_more_small_values_than_a_frame_takes_go_into_a_segment(monkeypatch):
     [{1}, object(), 2**64, [object()], np.array([object()]), print],
     ids=lambda value: type(value).__name__,
 )
-def test_what_cannot_be_stored_says_what_can(value):
+def test_an_error_for_other_types_names_allowed_types(value):
     with pytest.raises(NotStorableError, match="Return Arrow"):
         storage.to_storable(value)
 
@@ -226,12 +226,12 @@ def test_plain_values_of_100_levels_come_back(wrappers):
 
 
 @pytest.mark.parametrize("depth", [250, 100_000])
-def test_a_value_nested_too_deep_is_refused_and_not_a_crash(depth):
+def test_a_value_nested_too_deep_is_refused_without_a_crash(depth):
     with pytest.raises(NotStorableError, match="a value of type tuple .nested more than 128"):
         storage.to_storable(nested(depth, lambda value: (1, value)))
 
 
-def test_a_list_that_holds_itself_is_refused():
+def test_a_list_that_contains_itself_is_refused():
     endless = []
     endless.append(endless)
     with pytest.raises(NotStorableError):

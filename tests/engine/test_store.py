@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from talka.engine import Embedded, segments, storage
-from talka.engine.segments import Segment
+from talka.engine.segments import StorageSegment
 from talka.engine.store import Store
 from talka.errors import StorageFullError
 from talka.events import Spilled
@@ -33,7 +33,7 @@ def store(tmp_path, spills):
     return Store(3 * MB, tmp_path, lambda num_bytes, seconds: spills.append(num_bytes))
 
 
-def test_the_least_recently_used_go_to_disk(store, spills):
+def test_the_least_recently_used_are_moved_to_disk(store, spills):
     for number in range(3):
         store.put(number, storage.to_storable(block(number)))
         if number == 1:
@@ -46,7 +46,7 @@ def test_the_least_recently_used_go_to_disk(store, spills):
         np.testing.assert_array_equal(store.get(number), block(number))
 
 
-def test_what_was_shared_can_go_to_disk_too(store, spills):
+def test_shared_values_can_be_moved_to_disk(store, spills):
     store.put(0, storage.to_storable(block(0)))
     assert not store.share([0])[0].on_disk
     for number in range(1, 4):
@@ -61,7 +61,7 @@ def test_sharing_writes_once(store):
     assert first is second
 
 
-def test_sharing_what_is_not_there_gives_none(store):
+def test_sharing_a_missing_output_returns_none(store):
     store.put(0, storage.to_storable(block(0)))
     there, missing = store.share([0, 1])
     assert there is not None
@@ -75,7 +75,7 @@ def test_files_in_shared_memory_become_values_again_before_descriptors_run_out(s
     monkeypatch.setattr(store, "memory_bytes", 100 * MB)
     for number in range(12):
         content = storage.to_storable(block(number))
-        store.put(number, storage.into_file(content, Segment.create()))
+        store.put(number, storage.into_file(content, StorageSegment.create()))
         assert segments.num_open() <= already + 5
     for number in range(12):
         np.testing.assert_array_equal(store.get(number), block(number))
@@ -84,7 +84,7 @@ def test_files_in_shared_memory_become_values_again_before_descriptors_run_out(s
     assert store.used_bytes < 13 * MB
 
 
-def test_what_is_on_disk_takes_few_descriptors(tmp_path):
+def test_values_on_disk_need_few_descriptors(tmp_path):
     store = Store(100_000, tmp_path, lambda num_bytes, seconds: None)
     before = segments.num_open()
     for number in range(300):
@@ -96,7 +96,7 @@ def test_what_is_on_disk_takes_few_descriptors(tmp_path):
     assert store._spilled_bytes == 0
 
 
-def test_discarding_gives_the_memory_back(store):
+def test_discarding_frees_memory(store):
     store.put(0, storage.to_storable(block(0)))
     store.put(1, storage.pack("x"))
     store.discard(0)
@@ -107,7 +107,7 @@ def test_discarding_gives_the_memory_back(store):
         store.get(0)
 
 
-def test_a_disk_that_takes_no_more_loses_nothing(store, monkeypatch):
+def test_a_disk_error_loses_no_output(store, monkeypatch):
     def full(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -123,7 +123,7 @@ def test_a_disk_that_takes_no_more_loses_nothing(store, monkeypatch):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A real file system of 4 MB."""
+    """Provide a real file system of 4 MB."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small file system")
     folder = tmp_path / "disk"
@@ -134,7 +134,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
-def test_a_full_disk_is_an_error_and_what_was_stored_is_still_there(small_disk, python):
+def test_a_full_disk_is_an_error_and_keeps_stored_outputs(small_disk, python):
     with Embedded(memory_bytes=3 * MB, spill_dir=small_disk) as engine:
         refs, error = [], None
         for number in range(12):
@@ -154,7 +154,7 @@ def test_a_full_disk_is_an_error_and_what_was_stored_is_still_there(small_disk, 
 
 
 def held_bytes():
-    """Memory that this process holds: its own pages, and shared memory behind its descriptors."""
+    """Return the memory of this process: private pages, and shared memory of its descriptors."""
     status = Path("/proc/self/status").read_text()
     held = 1024 * int(re.search(r"RssAnon:\s+(\d+)", status)[1])
     for descriptor in os.listdir("/proc/self/fd"):
@@ -166,7 +166,7 @@ def held_bytes():
 
 @pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
 def test_the_memory_budget_holds(tmp_path, python):
-    """600 MB of outputs in a budget of 100 MB; a block in flight for each of two workers on top."""
+    """Store 600 MB in a budget of 100 MB; two workers have another block each in progress."""
     recorder = Recorder()
     budget, size = 100 * MB, 20 * MB
     with Embedded(

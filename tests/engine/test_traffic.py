@@ -18,7 +18,7 @@ def test_bytes_are_counted_by_the_kernel():
             assert sent_bytes() - before == 100_000
 
 
-def test_a_ring_all_reduce_sends_what_the_cost_model_says():
+def test_a_ring_all_reduce_sends_the_bytes_of_the_cost_model():
     def main(worker):
         import torch
         import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Run by torchrun in test_gang.py: the gang is the one that is already there."""
+"""Run by torchrun in test_gang.py: the existing ranks are the gang."""
 
 import sys
 

@@ -20,7 +20,7 @@ COUNT_ROWS = """if True:
 """
 
 
-def test_nothing_is_shown_where_there_is_no_terminal():
+def test_nothing_is_shown_without_a_terminal():
     shown = subprocess.run(
         [sys.executable, "-c", COUNT_ROWS], capture_output=True, timeout=250, check=True
     )
@@ -76,7 +76,7 @@ def test_a_phase_of_unknown_length_is_complete_at_its_end(bars):
     assert bars.progress.finished
 
 
-def test_a_phase_that_began_before_the_bars_is_left_alone():
+def test_a_phase_that_started_before_the_bars_is_not_shown():
     stream, bars = Stream(), _Bars()
     with stream.phase("count") as phase:
         with stream.listening(bars.show):
@@ -84,7 +84,7 @@ def test_a_phase_that_began_before_the_bars_is_left_alone():
         assert bars.progress.tasks == []
 
 
-def test_square_brackets_in_a_name_are_no_markup(bars):
+def test_square_brackets_in_a_name_are_not_markup(bars):
     bars.show(PhaseStarted("stage/[/bold]", 1, "rows"))
     with bars.progress.console.capture() as captured:
         bars.progress.console.print(bars.progress.get_renderable())

@@ -42,7 +42,7 @@ def test_events_of_several_writers_are_merged_by_time(tmp_path):
     ]
 
 
-def test_every_event_says_who_wrote_it(tmp_path):
+def test_every_event_has_its_writer(tmp_path):
     write_lines(tmp_path, lines=[started(1, "a")])
     write_lines(tmp_path, writer="events.rank-3.jsonl", lines=[started(2, "b")])
     assert [stamped.source for stamped in read_run(tmp_path).events] == ["driver", "rank-3"]
@@ -84,7 +84,7 @@ def test_a_line_that_cannot_be_read_is_counted_and_skipped(tmp_path, line):
     assert record.num_unreadable_lines == 1
 
 
-def test_bytes_that_are_no_text_are_counted_and_skipped(tmp_path):
+def test_bytes_that_are_not_text_are_counted_and_skipped(tmp_path):
     write_lines(tmp_path, lines=[started(1, "a")])
     with (tmp_path / "events.jsonl").open("ab") as file:
         file.write(b"\xff\xfe\x00\n")
@@ -132,14 +132,14 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path):
     "line",
     ['{"event": "RunStarted", "time_s": 3, "na', '{"event": "FromTheFuture", "time_s": 3}\n'],
 )
-def test_half_a_line_at_the_end_and_a_newer_event_are_no_damage(tmp_path, line):
+def test_a_cut_last_line_and_a_newer_event_are_not_damage(tmp_path, line):
     write_lines(tmp_path, lines=[started(1, "a"), line])
     record = read_run(tmp_path)
     assert (record.num_unreadable_lines, record.num_damaged_lines) == (1, 0)
 
 
 @pytest.mark.parametrize("content", [b"\x00\xff" * 100, b"[" * 2_000, b"hello\nworld\n"])
-def test_a_file_without_a_single_event_is_no_run(tmp_path, content):
+def test_a_file_without_a_single_event_is_not_a_run(tmp_path, content):
     (tmp_path / "events.jsonl").write_bytes(content)
     with pytest.raises(RunDirectoryError, match="has no line that is an event, so it is not a run"):
         read_run(tmp_path)
@@ -180,7 +180,7 @@ def test_a_folder_without_events_is_an_error(tmp_path):
         read_run(tmp_path)
 
 
-def test_a_file_is_no_run(tmp_path):
+def test_a_file_is_not_a_run(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RunDirectoryError, match="is not a folder"):
         read_run(tmp_path / "file")
@@ -194,12 +194,12 @@ def test_events_that_cannot_be_opened_are_an_error(tmp_path):
         read_run(tmp_path)
 
 
-def test_a_name_that_no_file_system_takes_is_an_error(tmp_path):
+def test_an_invalid_path_is_an_error(tmp_path):
     with pytest.raises(RunDirectoryError, match="File name too long"):
         read_run(tmp_path / ("x" * 300))
 
 
-def test_predicted_and_measured_meet_on_their_part():
+def test_predicted_and_measured_costs_are_matched_by_cost_id():
     predicted = Predicted("step", 10.0, 1.0, "why")
     other = Measured("load", None, 2.0)
     assert compare([predicted, other, Measured("step", 12.0, 1.5)]) == [
@@ -213,7 +213,7 @@ def test_repetitions_are_added_up():
     assert compare(events) == [Comparison("step", None, Measured("step", 10.0, 3.0))]
 
 
-def test_ranks_add_their_bytes_and_the_slowest_gives_the_seconds(tmp_path):
+def test_bytes_of_ranks_are_summed_and_the_slowest_rank_counts(tmp_path):
     for rank, seconds in enumerate([1.0, 1.5]):
         lines = [measured("step", 100, seconds), measured("step", 100, seconds)]
         write_lines(tmp_path, writer=f"events.rank-{rank}.jsonl", lines=lines)
@@ -222,6 +222,6 @@ def test_ranks_add_their_bytes_and_the_slowest_gives_the_seconds(tmp_path):
     ]
 
 
-def test_the_last_prediction_of_a_part_counts():
+def test_the_last_prediction_of_a_cost_id_counts():
     first, second = Predicted("step", 1.0, 1.0, "guess"), Predicted("step", 2.0, 2.0, "sample")
     assert compare([first, second]) == [Comparison("step", second, None)]

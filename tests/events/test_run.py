@@ -11,7 +11,7 @@ from talka.errors import DiskFullError, RunDirectoryError
 from talka.events import Failure, Run, RunEnded, RunStarted, Stream, read_run
 
 
-def test_config_says_what_was_asked_where_and_with_which_versions(tmp_path):
+def test_config_has_options_machine_and_versions(tmp_path):
     with Run("count", {"dim": 100}, root=tmp_path) as run:
         pass
     config = json.loads((run.dir / "config.json").read_text())
@@ -51,7 +51,7 @@ def test_an_error_fails_the_run_and_leaves_its_traceback(tmp_path):
     assert "test_run.py" in failure.detail
 
 
-def test_an_error_without_words_is_named_by_its_class(tmp_path):
+def test_an_error_without_a_message_is_named_by_its_class(tmp_path):
     run = Run("count", {}, root=tmp_path)
     with pytest.raises(MemoryError), run:
         raise MemoryError
@@ -95,7 +95,7 @@ def test_a_run_whose_process_id_names_another_process_was_killed(tmp_path):
     assert read_run(run.dir).status == "killed"
 
 
-def test_a_run_of_a_process_that_nobody_has_waited_for_was_killed(tmp_path):
+def test_a_run_of_a_zombie_process_was_killed(tmp_path):
     child = os.fork()
     if not child:
         Run("count", {}, root=tmp_path)
@@ -109,14 +109,14 @@ def test_a_run_of_a_process_that_nobody_has_waited_for_was_killed(tmp_path):
 class TestAnotherMachine:
     @pytest.fixture
     def run_dir(self, tmp_path, monkeypatch):
-        """A run of this machine that is read on another one, where its lock cannot be seen."""
+        """A run of this machine that is read on another one, where its lock is invisible."""
         run = Run("count", {}, root=tmp_path)
         run.stream.close()
         monkeypatch.setattr("talka.events.liveness.socket.gethostname", lambda: "elsewhere")
         monkeypatch.setattr("talka.events.liveness.boot_id", lambda: "another")
         return run.dir
 
-    def test_a_run_that_says_something_is_running(self, run_dir):
+    def test_a_run_with_recent_events_is_running(self, run_dir):
         assert read_run(run_dir).status == "running"
 
     def test_a_run_that_was_silent_for_hours_was_killed(self, run_dir):
@@ -129,7 +129,7 @@ class TestAnotherMachine:
         assert read_run(run_dir).status == "killed"
 
 
-def test_a_run_of_the_former_version_is_judged_by_its_process(tmp_path):
+def test_a_run_of_an_earlier_version_is_judged_by_its_process(tmp_path):
     run = Run("count", {}, root=tmp_path)
     run.stream.close()
     path = run.dir / "config.json"
@@ -163,7 +163,7 @@ def test_a_result_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
     assert sorted(path.name for path in run.dir.iterdir()) == ["config.json", "events.jsonl"]
 
 
-def test_a_root_that_cannot_be_written_is_an_error_that_says_so(tmp_path):
+def test_a_root_that_cannot_be_written_is_an_error_with_the_reason(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RunDirectoryError, match=r"cannot be written \(Not a directory\)"):
         Run("count", {}, root=tmp_path / "file" / "runs")
@@ -209,13 +209,13 @@ class TestDiscarded:
         second.discard()
         assert list(tmp_path.iterdir()) == [first.dir]
 
-    def test_a_folder_of_runs_that_was_there_stays(self, tmp_path):
+    def test_an_existing_folder_of_runs_stays(self, tmp_path):
         with Run("count", {}, root=tmp_path) as run:
             pass
         run.discard()
         assert tmp_path.is_dir()
 
-    def test_what_the_job_wrote_stays(self, tmp_path):
+    def test_files_of_the_job_stay(self, tmp_path):
         with Run("count", {}, root=tmp_path) as run:
             (run.dir / "vectors").mkdir()
         run.discard()

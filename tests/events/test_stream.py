@@ -29,7 +29,7 @@ from talka.events.reader import MAX_FLOAT, MAX_INT
 
 
 def values_of(hint):
-    """Every value of a field's type that JSON can carry."""
+    """Generate all values of the type of a field that JSON can represent."""
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
     return st.from_type(hint).filter(can_be_computed_with)
@@ -60,7 +60,7 @@ def test_every_event_comes_back_from_its_file(events):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_json_does_not_know_becomes_null(tmp_path, value):
+def test_floats_that_json_lacks_become_null(tmp_path, value):
     emit_to(tmp_path, [Predicted("step", value, value, "")])
     line = (tmp_path / "events.jsonl").read_text()
     fields = json.loads(line, parse_constant=pytest.fail)
@@ -97,7 +97,7 @@ def test_threads_do_not_mix_their_lines(tmp_path):
     assert (len(record.events), record.num_unreadable_lines) == (200, 0)
 
 
-def test_a_listener_hears_only_while_it_listens():
+def test_a_listener_receives_events_only_inside_its_block():
     stream = Stream()
     heard: list[Event] = []
     with stream.listening(heard.append):
@@ -186,8 +186,8 @@ def test_ctrl_c_passes_through_a_listener():
         stream.emit(RunStarted("a"))
 
 
-def test_a_full_disk_costs_events_and_not_the_work(tmp_path, caplog, monkeypatch):
-    """The disk takes half of the second line, then nothing, then has room again."""
+def test_a_full_disk_loses_events_but_does_not_stop_the_work(tmp_path, caplog, monkeypatch):
+    """The disk accepts half of the second line, then nothing, and later everything."""
     room = [10_000, 10, 0, 10_000]
 
     def write(file, data):

@@ -87,7 +87,7 @@ class Engine(Protocol):
             more than one the function must return a tuple or list of this length.
         python
             Run in a worker process instead of a thread: for functions that hold the interpreter's
-            lock for long.
+            lock for long. On Ray, all tasks run in worker processes.
         near
             Prefer the machine that stores this output. Only a hint; engines on one machine ignore it.
         name

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from talka.engine import segments, storage
-from talka.engine.segments import Segment, Shelf
+from talka.engine.segments import Shelf, StorageSegment
 from talka.engine.storage import File, PackedValue
 
 # Smaller values are sent inside the frame: a descriptor costs about as much as copying them.
@@ -21,7 +21,7 @@ class Parcels(NamedTuple):
     """Labels for the frame, and the segments whose descriptors are sent after it."""
 
     labels: list[Any]
-    segments: list[Segment]
+    segments: list[StorageSegment]
 
     @property
     def descriptors(self) -> list[int]:
@@ -56,7 +56,7 @@ def wrap(values: Sequence[Any]) -> Parcels:
     if all(type(content) is bytes for content in contents):
         return Parcels(contents, [])
     into_files(contents)
-    parcels, index_of = Parcels([], []), dict[Segment, int]()
+    parcels, index_of = Parcels([], []), dict[StorageSegment, int]()
     for content in contents:
         if isinstance(content, bytes):
             parcels.labels.append(content)
@@ -91,7 +91,7 @@ def unwrap(labels: Sequence[Any], descriptors: Sequence[int]) -> list[PackedValu
             ends[index] = max(ends[index], start + num_bytes)
             on_disk[index] = is_on_disk
     received = [
-        Segment(descriptor, num_bytes=ends[index], on_disk=on_disk[index])
+        StorageSegment(descriptor, num_bytes=ends[index], on_disk=on_disk[index])
         for index, descriptor in enumerate(descriptors)
     ]
     contents: list[PackedValue | File] = []

@@ -51,7 +51,7 @@ def max_in_message() -> int:
     return min(128, max(4, descriptor_limit() // 8))
 
 
-class Segment(UnnamedFile):
+class StorageSegment(UnnamedFile):
     """An unnamed file that holds values one after another."""
 
     def __init__(self, descriptor: int, *, num_bytes: int = 0, on_disk: bool) -> None:
@@ -62,7 +62,7 @@ class Segment(UnnamedFile):
         _open.add(descriptor)
 
     @classmethod
-    def create(cls, folder: Path | None = None) -> "Segment":
+    def create(cls, folder: Path | None = None) -> "StorageSegment":
         """Make an empty segment in shared memory, or on disk in `folder`."""
         with limit_explained():
             descriptor = os.memfd_create("talka") if folder is None else unnamed_file(folder)
@@ -123,13 +123,13 @@ class Shelf:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._last: Segment | None = None
+        self._last: StorageSegment | None = None
 
-    def segment(self, min_bytes: float) -> Segment:
+    def segment(self, min_bytes: float) -> StorageSegment:
         """Return the segment for the next value: a new one if the last has `min_bytes` bytes."""
         last = self._last
         if last is None or last.num_bytes >= max(MIN_SEGMENT_BYTES, min_bytes):
-            last = self._last = Segment.create(self._folder)
+            last = self._last = StorageSegment.create(self._folder)
         return last
 
 

@@ -14,7 +14,7 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-from talka.engine.segments import Segment
+from talka.engine.segments import StorageSegment
 from talka.errors import NotStorableError, PayloadError
 from talka.guard import Caught
 
@@ -43,7 +43,9 @@ class File:
 
     __slots__ = ("is_packed", "num_bytes", "segment", "start")
 
-    def __init__(self, segment: Segment, start: int, num_bytes: int, *, is_packed: bool) -> None:
+    def __init__(
+        self, segment: StorageSegment, start: int, num_bytes: int, *, is_packed: bool
+    ) -> None:
         self.segment, self.start = segment, start
         self.num_bytes, self.is_packed = num_bytes, is_packed
 
@@ -208,7 +210,7 @@ def in_memory(file: File) -> Any:
     return PackedValue(data) if file.is_packed else read(pa.py_buffer(data))
 
 
-def into_file(content: Any, segment: Segment) -> File:
+def into_file(content: Any, segment: StorageSegment) -> File:
     """Append a storable value or a file to a segment; OSError if the disk is full."""
     with segment.appending() as sink:
         if isinstance(content, PackedValue):

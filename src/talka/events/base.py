@@ -109,7 +109,7 @@ class TasksRan:
     name: str
     """Name of the tasks: that of their function, unless the caller gave another."""
     worker: str
-    """Thread, process or rank that ran them, such as `thread-0`."""
+    """Worker that ran them: `thread-0`, `process-0`, or on Ray its host name and process id."""
     count: int
     """Number of tasks."""
     start_s: float
@@ -186,7 +186,7 @@ class SuperstepDone:
     """All partitions finished one superstep of a graph program."""
 
     superstep: int
-    """Number of the superstep; the first is 0."""
+    """Number of the superstep; the first is 0, and a resumed run continues to count."""
     num_active: int
     """Vertices that are active after the superstep."""
     num_messages: int
