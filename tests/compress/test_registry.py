@@ -1,4 +1,4 @@
-"""Short forms: what they make, what they say of themselves, what wrong ones are told."""
+"""Short forms: the compressors they make, and errors for wrong ones."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What exchanges expect of a compressor, whether it is part of talka or not.
+"""The interface that exchanges expect of a compressor, whether it is part of talka or not.
 
 `SectionCompressor` in `base.py` implements all of this for one that can encode a section; see
 `examples/own_compressor.py`. A class that implements it on its own should inherit from `Compressor`,
@@ -47,7 +47,7 @@ class Compressor(Properties, Protocol):
     """
 
     nonfinite: NonFinite
-    """What `encode` does with NaN and infinity.
+    """Treatment of NaN and infinity by `encode`.
 
     "error" raises NonFiniteError with the name of the parameter; nothing is sent, and the state stays
     finite. "pass" sends the piece so that it is not finite at the receivers either."""
