@@ -1,4 +1,4 @@
-"""Compressors that are summed value by value: none, fp16 and bf16 are sent as tensors of their type."""
+"""The base class of none, fp16 and bf16: tensors of their type, which are summed value by value."""
 
 from abc import abstractmethod
 from typing import ClassVar

@@ -1,8 +1,8 @@
 """Stochastic rounding to a grid: uniform, qsgd and terngrad are one kernel.
 
-Each value is divided by a scale and rounded to one of the points -1, ..., 1 of an even grid: to one of
-its two neighbours, more often to the nearer one, so that the mean of many encodings is the value. Four
-choices define a compressor:
+Each value is divided by a scale and rounded to one of the points -1, ..., 1 of an even grid: to one
+of its two neighbours, more often to the nearer one, so that the mean of many encodings is the
+value. Four choices define a compressor:
 
     grid     2^k points without a zero (uniform:k), or s levels on either side of zero (qsgd:s)
     scale    the Euclidean norm (l2) or the largest magnitude (max) of a bucket
@@ -10,10 +10,10 @@ choices define a compressor:
     code     fixed width, or Elias codes of nonzero levels where those are a tenth shorter
 
 With the Euclidean norm of n values, most values are rounded to zero or the level next to it: few
-levels are sent, but the error can be sqrt(n) / s times the value, so error feedback would accumulate it
-without bound. With the maximum of a bucket, no error exceeds a step, c = 2 / (2^k - 1) or 1 / s of the
-largest value: error feedback keeps every residual below c / (1 - c) of the largest gradient that its
-bucket ever had.
+levels are sent, but the error can be sqrt(n) / s times the value, so error feedback would
+accumulate it without bound. With the maximum of a bucket, no error exceeds a step, c = 2 / (2^k -
+1) or 1 / s of the largest value: error feedback keeps every residual below c / (1 - c) of the
+largest gradient that its bucket ever had.
 
     points - 1 (highest bit: Elias-coded) (4)    bucket, 0 if all (4)    norms (4 each)    levels
 
@@ -40,10 +40,10 @@ Words = NDArray[np.uint32]
 Norm = Literal["l2", "max"]
 
 MIN_BUCKET = 16
-"""Smallest number of values per bucket: the norm of a smaller one takes more bytes than its levels."""
+"""Smallest number of values per bucket: norms of smaller ones take more bytes than levels."""
 MAX_BUCKET = 1 << 28
 CONTRACTING_BUCKET = 512
-"""Largest number of values per bucket with error feedback: a scale of few values keeps residuals small."""
+"""Largest number of values per bucket with error feedback: it keeps residuals small."""
 _MAX_TOP = (1 << 16) - 1
 _HEAD = 2  # words
 _CODED = 1 << 31
@@ -102,7 +102,8 @@ class GridRounding(SectionCompressor):
     def _shorten(
         self, words: Words, packed: Words, num_values: int, num_levels: int, num_bits: int
     ) -> int:
-        """Replace packed levels by their codes if those are much shorter; return the number of words.
+        """Replace packed levels by their codes if those are much shorter; return the number of
+        words.
 
         Codes take twice as long to write and to read, so saving 1% of the bytes is not worth it.
         """

@@ -1,13 +1,13 @@
 """Two bytes per value: fp16, bf16, and float32 without its low half.
 
-fp16 keeps 11 bits of a value and ends at 65,504; bf16 keeps 8 bits and has the range of float32. Both
-round to nearest, ties to even. A value beyond the range becomes the largest value of the type, so that
-finite values stay finite; with error feedback the rest is sent later. `trunc16` sends the upper half of
-a float32, and the receiver fills the lower half with zeros: values never grow, so it is biased towards
-zero.
+fp16 keeps 11 bits of a value and ends at 65,504; bf16 keeps 8 bits and has the range of float32.
+Both round to nearest, ties to even. A value beyond the range becomes the largest value of the type,
+so that finite values stay finite; with error feedback the rest is sent later. `trunc16` sends the
+upper half of a float32, and the receiver fills the lower half with zeros: values never grow, so it
+is biased towards zero.
 
-fp16 and bf16 can be summed as they are. A sum beyond their range becomes infinity, as with the hooks of
-PyTorch.
+fp16 and bf16 can be summed as they are. A sum beyond their range becomes infinity, as with the
+hooks of PyTorch.
 """
 
 from typing import Any, ClassVar

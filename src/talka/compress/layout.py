@@ -1,7 +1,8 @@
 """Layouts: the parameters to which the values of a flat vector belong.
 
-State is kept by parameter name and at full length; buckets and chunks are slices of it. So residuals
-stay with their parameter when buckets are regrouped or chunks change with the number of workers.
+State is kept by parameter name and at full length; buckets and chunks are slices of it. So
+residuals stay with their parameter when buckets are regrouped or chunks change with the number of
+workers.
 """
 
 import math

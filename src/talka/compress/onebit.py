@@ -4,12 +4,13 @@
 
 Without feedback there is one block (K2): n bits and two means. With error feedback a block has 512
 values by default (`onebit:all+ef` and `onebit:1024+ef` have others): gradients have a few large
-entries, and with two means for millions of values residuals grow so large that training lags behind.
+entries, and with two means for millions of values residuals grow so large that training lags
+behind.
 
 One bit cannot represent zero: a row of a matrix that is zero at every step (the embedding of a word
-that does not occur) would accumulate error without end. Rows that are exactly zero are masked: they are
-not part of any mean, stay exactly zero, and have no signs. The mask is sent only if there is such a
-row; the highest bit of the first word is then set:
+that does not occur) would accumulate error without end. Rows that are exactly zero are masked: they
+are not part of any mean, stay exactly zero, and have no signs. The mask is sent only if there is
+such a row; the highest bit of the first word is then set:
 
     block (4)    row length (4)    place of the first value in its row (4)    mask, one bit per row    means    signs
 """

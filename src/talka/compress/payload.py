@@ -3,8 +3,8 @@
     header   2 bytes "tk", version, code of the compressor, checksum (4), values (8), bytes (8)
     section  values (4), bytes of its body (4, the highest bit set: raw float32), body, padding to 4
 
-All numbers are little-endian. The checksum covers everything else, so a payload that was truncated or
-changed in transit is refused before anything is decoded.
+All numbers are little-endian. The checksum covers everything else, so a payload that was truncated
+or changed in transit is refused before anything is decoded.
 """
 
 import struct

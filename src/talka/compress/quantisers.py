@@ -18,8 +18,8 @@ class Uniform(GridRounding):
             raise SpecError(
                 f"{cls.name}:{'/'.join(arguments)}",
                 "does not describe a grid",
-                "k from 1 to 16 for 2^k points, then the norm, l2 or max, then the number of values "
-                f"that share one, {MIN_BUCKET} or more or all: uniform:3, uniform:3/max/512",
+                "k from 1 to 16 for 2^k points, then the norm, l2 or max, then the number of "
+                f"values that share one, {MIN_BUCKET} or more or all: uniform:3, uniform:3/max/512",
             )
         top = (1 << grid.number) - 1
         return cls(top, norm=grid.norm or "l2", bucket=grid.bucket or None, fixed=True, **options)
@@ -46,9 +46,9 @@ class Qsgd(GridRounding):
             raise SpecError(
                 f"{cls.name}:{'/'.join(arguments)}",
                 "does not describe a grid",
-                "s from 1 to 32767 for the levels on either side of zero, then the norm, l2 or max, "
-                f"and the number of values that share one, {MIN_BUCKET} or more or all; `fixed` turns "
-                "Elias codes off: qsgd:7, qsgd:7/1024, qsgd:7/max/512, qsgd:7/fixed",
+                "s from 1 to 32767 for the levels on either side of zero, then the norm, l2 or "
+                f"max, and the number of values that share one, {MIN_BUCKET} or more or all; "
+                "`fixed` turns Elias codes off: qsgd:7, qsgd:7/1024, qsgd:7/max/512, qsgd:7/fixed",
             )
         bucket = 512 if grid.bucket is None else grid.bucket or None
         norm = grid.norm or "l2"
@@ -89,7 +89,8 @@ class _GridArguments(NamedTuple):
 
 
 def _read(arguments: list[str], *, largest: int) -> _GridArguments | None:
-    """Read a number, then norm, bucket and `fixed`, each at most once; None if they are anything else.
+    """Read a number, then norm, bucket and `fixed`, each at most once; None if they are anything
+    else.
 
     >>> _read(["3", "max", "512"], largest=16)
     _GridArguments(number=3, norm='max', bucket=512, fixed=False)

@@ -1,9 +1,10 @@
 """Random-k: values at random indices that all workers share, so that only values are sent.
 
 One index is drawn in each of k strides (see `bits/strides.py`) from a seed that workers share.
-Without feedback a value is multiplied by the length of its stride, the inverse of its probability, so
-that the mean of many encodings is the value. With feedback it is sent as it is, since values that are
-not sent stay in the residual. The indices of all workers are equal, so their values can be summed.
+Without feedback a value is multiplied by the length of its stride, the inverse of its probability,
+so that the mean of many encodings is the value. With feedback it is sent as it is, since values
+that are not sent stay in the residual. The indices of all workers are equal, so their values can be
+summed.
 
     key of the draw (8)    values, float32
 """

@@ -1,9 +1,9 @@
 """Significance: an entry is sent once it is large compared with the others.
 
 Entries of at least `ratio` times the root mean square of their section are sent; the others stay in
-the residual until they are that large (Hsieh et al., Gaia, NSDI 2017; here the threshold follows the
-gradient). Without feedback they are dropped. At least the largest entry is sent, so it contracts. At
-most one entry in `ratio`^2 can be that large, which bounds the size.
+the residual until they are that large (Hsieh et al., Gaia, NSDI 2017; here the threshold follows
+the gradient). Without feedback they are dropped. At least the largest entry is sent, so it
+contracts. At most one entry in `ratio`^2 can be that large, which bounds the size.
 """
 
 import math

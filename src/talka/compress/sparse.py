@@ -2,8 +2,8 @@
 
     count (4)    values, float32, in the order of their indices    indices, Rice-coded in words of 4
 
-`max_bytes(num_values, count)` bounds the size: Rice codes have a maximum length (see `bits/rice.py`), 5%
-above the mean.
+`max_bytes(num_values, count)` bounds the size: Rice codes have a maximum length (see
+`bits/rice.py`), 5% above the mean.
 """
 
 from typing import Any

@@ -9,10 +9,10 @@ Without feedback, entries below tau are dropped, and larger entries are reduced 
 A fixed tau has the unit of the gradient. With feedback the residual of an entry stays bounded if it
 grows by less than tau per step on average: an entry sends at most tau per step.
 
-An adaptive tau is the magnitude that a given share of the values reach, estimated from a sample each
-time, so the density is right from the first step on and for any gradients. Two floors keep residuals
-bounded (`floor_after`). Each slice of a parameter, by name and offset, has its own floor: it depends on
-the former values of that slice, never on the order of threads.
+An adaptive tau is the magnitude that a given share of the values reach, estimated from a sample
+each time, so the density is right from the first step on and for any gradients. Two floors keep
+residuals bounded (`floor_after`). Each slice of a parameter, by name and offset, has its own floor:
+it depends on the former values of that slice, never on the order of threads.
 """
 
 import math
@@ -177,10 +177,10 @@ def floor_after(picked: Floats, floor: float) -> float:
     """Return the smallest tau of the next time: 1/256 of the largest and 1/4 of the mean picked.
 
     No entry then accumulates more than about 256 steps: if it holds more than 256 times the largest
-    entry of any gradient, tau exceeds what a step adds to it, and it shrinks. The price is that other
-    entries wait while one is that much larger. On gaussian gradients the largest is twice tau, and
-    neither floor is active. The mean matters where fewer entries than the target density are nonzero:
-    any tau above zero would meet that density.
+    entry of any gradient, tau exceeds what a step adds to it, and it shrinks. The price is that
+    other entries wait while one is that much larger. On gaussian gradients the largest is twice
+    tau, and neither floor is active. The mean matters where fewer entries than the target density
+    are nonzero: any tau above zero would meet that density.
     """
     if not len(picked):
         return floor / 2

@@ -1,13 +1,14 @@
 """Top-k: the largest entries of each section by magnitude, with their indices.
 
-The result is exactly the k largest, for any size; of equal values, those with the lowest indices; never
-zeros, so a section with fewer nonzero values is smaller. It is biased, so it is used with error
-feedback: values that are not sent are part of the next encoding (Stich et al., arXiv:1809.07599).
+The result is exactly the k largest, for any size; of equal values, those with the lowest indices;
+never zeros, so a section with fewer nonzero values is smaller. It is biased, so it is used with
+error feedback: values that are not sent are part of the next encoding (Stich et al.,
+arXiv:1809.07599).
 
-A large section takes one pass, and with a residual another one before it that looks for NaN. A threshold
-from a sample is set so low that a few more than k values reach it, and the k largest of those are sent.
-If the sample is misleading (for example, if most values are equal), the digits of all values are
-counted, which takes a few more passes. The same values are sent either way.
+A large section takes one pass, and with a residual another one before it that looks for NaN. A
+threshold from a sample is set so low that a few more than k values reach it, and the k largest of
+those are sent. If the sample is misleading (for example, if most values are equal), the digits of
+all values are counted, which takes a few more passes. The same values are sent either way.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Exchanges that sum encoded vectors on the way: ring, direct and tree.
 
-Only for compressors whose encoded vectors can be summed. Others would have to decode and encode again
-at every hop, and lose precision at every hop.
+Only for compressors whose encoded vectors can be summed. Others would have to decode and encode
+again at every hop, and lose precision at every hop.
 """
 
 from abc import abstractmethod
@@ -24,7 +24,7 @@ from talka.network.patterns import binomial_tree
 
 
 class SumExchange(CompressedExchange):
-    """The base class of ring, direct and tree: one encoding per worker, dense tensors on the wire."""
+    """The base class of ring, direct and tree, which sum one dense tensor per worker."""
 
     def steps(self, call: Call) -> Steps:
         worker = cast(Summable, self.worker)  # see check()
@@ -84,8 +84,8 @@ class Direct(SumExchange):
 def add_up(call: Call, values: Tensor, *, phase: int = 0) -> Steps:
     """Sum the values of all workers in place, with the same bits on each. Takes two phases.
 
-    A sum is received into the slice that was sent: it arrives only after its owner has received that
-    slice. All receives are posted at the start, so no sender waits for its receiver.
+    A sum is received into the slice that was sent: it arrives only after its owner has received
+    that slice. All receives are posted at the start, so no sender waits for its receiver.
     """
     slices = torch.tensor_split(values, call.num_workers)
     mine = slices[call.rank]
