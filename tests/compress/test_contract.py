@@ -1,4 +1,4 @@
-"""What holds for every compressor: bytes, sizes, types, errors, order of calls."""
+"""The contract of all compressors, also of two outside of talka: bytes, sizes, types, errors."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def gradient(seed=0, num_values=NUM_VALUES):
 
 
 def arrives(one, values, layout=None, **options):
-    """What the other side has, after a way as bytes."""
+    """Return the values that a receiver decodes from the bytes of a payload."""
     payload = one.encode(values, layout)
     received = Payload.from_bytes(bytes(payload.data.numpy()))
     out = torch.full_like(values, 7.0)
@@ -102,7 +102,7 @@ def test_finite_stays_finite(spec, kind, num_values):
         and spec == "randomk:0.01"
         and kind in ("huge", "all scales")
     ):
-        return  # unbiased means times 100 here, which is too much for float32: an error says so
+        return  # values times 100 overflow float32 here, which is an error
     for _ in range(2):
         assert arrives(one, values).isfinite().all()
 

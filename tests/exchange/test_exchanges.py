@@ -36,7 +36,7 @@ CELLS = [*WITH_TWINS, ("powersgd:1", "low-rank"), ("powersgd:4", "low-rank")]
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """By number of ranks: what every rank got in every cell."""
+    """Return the results of every rank in every cell, by number of ranks."""
     with Embedded() as engine:
         return {
             size: engine.gang(run_cells, CELLS, NUM_STEPS, KEEP, size=size) for size in (1, 2, 3, 4)
@@ -55,7 +55,7 @@ def test_replicas_have_the_same_bits(outcomes, size):
     "number", range(len(WITH_TWINS)), ids=[f"{spec}-{name}" for spec, name in WITH_TWINS]
 )
 def test_the_average_is_the_twins(outcomes, number, size):
-    """Low rank has a twin of its own, in test_low_rank.py."""
+    """The twin of low-rank is in test_low_rank.py."""
     spec, name = WITH_TWINS[number]
     kept = outcomes[size][0][number][1]
     hosts = [list(range(size))[start : start + 2] for start in range(0, size, 2)]

@@ -1,4 +1,4 @@
-"""PowerSGD: worked sizes, a float64 twin, what is exact, what is lost and said later."""
+"""PowerSGD: worked sizes, a float64 twin, exact cases, and residuals that are sent later."""
 
 import pytest
 import torch

@@ -15,7 +15,7 @@ SKIPPED = (
 
 
 class Loop:
-    """With or without a scaler, whose factor grows every seven steps."""
+    """A training loop with or without a scaler, whose factor grows every seven steps."""
 
     def __init__(self, spec, kind, *, is_scaled, momentum=0.0):
         torch.manual_seed(0)
