@@ -85,7 +85,7 @@ def test_residuals_stay_bounded_where_all_steps_push_alike(spec):
 @pytest.mark.parametrize(
     "spec", ["uniform:3+ef", "qsgd:7+ef", "terngrad+ef", "uniform:2/max/512+ef"]
 )
-def test_feedback_around_what_does_not_contract_is_an_error_that_says_what_to_use(spec):
+def test_feedback_around_what_does_not_contract_is_an_error_that_names_alternatives(spec):
     with pytest.raises(SpecError, match=r"uniform:3/max/512\+ef"):
         compressor(spec)
 

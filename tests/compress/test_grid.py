@@ -125,7 +125,7 @@ def test_seven_levels_and_a_sign_take_four_bits():
 
 
 @pytest.mark.parametrize("spec", ["qsgd:7", "qsgd:1/max/all", "qsgd:20/l2/64"])
-def test_both_codes_say_the_same(spec):
+def test_both_codes_decode_to_the_same_values(spec):
     for kind in ("gaussian", "few", "heavy", "zeros"):
         for num_values in (1, 100, 512, 5000):
             values = torch.from_numpy(vector(kind, num_values, 8))
@@ -161,7 +161,7 @@ def test_buckets_of_zeros_stay_zero(spec):
     assert not out.any()
 
 
-def test_a_payload_says_its_own_grid():
+def test_a_payload_contains_its_grid():
     values = torch.randn(3000)
     payload = compressor("qsgd:7/max/100").encode(values)
     mine, other = torch.empty(3000), torch.empty(3000)

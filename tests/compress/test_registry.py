@@ -19,7 +19,7 @@ GRID_WORDS = st.lists(st.one_of(st.sampled_from(["l2", "max"]), BUCKETS), max_si
 
 
 @pytest.mark.parametrize("spec", ALL)
-def test_a_compressor_says_its_own_short_form(spec):
+def test_the_spec_of_a_compressor_makes_it_again(spec):
     one = compressor(spec)
     assert one.spec == spec
     assert isinstance(one, ErrorFeedback) == spec.endswith("+ef")

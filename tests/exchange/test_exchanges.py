@@ -113,7 +113,7 @@ def test_more_ranks_than_blocks_are_the_same_too(size):
         assert len({rank[number][0] for rank in ranks}) == 1, cell
 
 
-def test_exchanges_say_what_they_cannot_carry():
+def test_exchanges_refuse_what_they_cannot_carry():
     from talka.compress import compressor
 
     with pytest.raises(SpecError, match="cannot be summed while encoded.*two-phase"):

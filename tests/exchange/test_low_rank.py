@@ -30,7 +30,7 @@ def resnet18_shapes():
 
 
 @pytest.mark.parametrize("rank, floats", [(1, 45_935), (2, 82_260), (4, 154_910)])
-def test_resnet_18_takes_as_many_floats_as_the_paper_says(rank, floats):
+def test_resnet_18_takes_as_many_floats_as_in_the_paper(rank, floats):
     layout = layout_of(resnet18_shapes())
     assert layout[-1].stop == 11_173_962
     assert sum(LowRank.num_floats(layout, rank)) == floats

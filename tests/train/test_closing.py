@@ -49,7 +49,7 @@ def test_closing_twice_writes_one_comparison(alone, tmp_path):
     assert measured(tmp_path) == ["step/exchange"]
 
 
-def test_a_closed_hook_says_that_it_is_closed(alone, tmp_path):
+def test_a_closed_hook_raises_an_error(alone, tmp_path):
     ddp = make_ddp()
     hook = attach(ddp, "onebit+ef")
     hook.close()

@@ -55,7 +55,7 @@ def test_other_types_of_parameters_and_several_passes_a_step(engine):
         assert outcomes[0] == outcomes[1]
 
 
-def test_saved_and_loaded_it_goes_on_to_the_bit(engine, tmp_path):
+def test_a_saved_and_loaded_run_continues_bit_for_bit(engine, tmp_path):
     specs = ["onebit+ef", "topk:0.05+ef", "qsgd:7", "randomk:0.1+ef", "threshold:auto+ef"]
     outcomes = engine.gang(ranks.resumed, [*specs, "powersgd:2"], str(tmp_path), size=3)
     for number, spec in enumerate([*specs, "powersgd:2"]):
@@ -180,6 +180,6 @@ def test_every_step_is_an_event(engine, tmp_path):
     assert exchange.predicted.sent_bytes == pytest.approx(exchange.measured.sent_bytes, rel=0.2)
 
 
-def test_what_is_not_finite_is_named(engine):
+def test_nonfinite_gradients_are_named(engine):
     with pytest.raises(GangError, match="holds NaN or infinity. Lower the learning rate"):
         engine.gang(ranks.broken, size=1)

@@ -82,11 +82,11 @@ def compressor_of(
         "nonfinite": nonfinite,
         "min_compressed_values": min_compressed_values,
     }
-    given = {option: value for option, value in options.items() if value is not None}
+    requested = {option: value for option, value in options.items() if value is not None}
     if isinstance(compressor, str):
-        return compress.compressor(compressor, **given)
+        return compress.compressor(compressor, **requested)
     check_compressor(compressor)
-    for option, value in given.items():
+    for option, value in requested.items():
         own = getattr(compressor, option, None)
         if own != value:
             raise InvalidValueError(
