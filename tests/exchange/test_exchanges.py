@@ -140,3 +140,10 @@ def test_only_powersgd_goes_by_low_rank_and_it_by_nothing_else():
         open_exchange("onebit+ef", "low-rank")
     with pytest.raises(SpecError, match="is an exchange itself"):
         open_exchange("powersgd:4", "ring")
+
+
+def test_the_former_name_of_an_option_works_with_a_warning(alone):
+    with pytest.warns(DeprecationWarning, match="'whole_below' is now called 'min_compressed_val"):
+        exchange = open_exchange("onebit+ef", whole_below=256)
+    assert exchange.worker.inner.min_compressed_values == 256
+    exchange.close()
