@@ -43,7 +43,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def add_name(name: str) -> None:
-    """Add the name of a compressor outside of talka. Raise InvalidValueError for an unsuitable one."""
+    """Add the name of a compressor outside of talka. Raise InvalidValueError if it cannot be."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "ef":
         allowed = "lower-case letters, digits and underscores that begin with a letter, not 'ef'"
         raise InvalidValueError("name of the compressor", name, allowed)

@@ -1,4 +1,4 @@
-"""What holds for every compressor: bytes, sizes, types, errors, order of calls."""
+"""The contract of all compressors, also of two outside of talka: bytes, sizes, types, errors."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def gradient(seed=0, num_values=NUM_VALUES):
 
 
 def arrives(one, values, layout=None, **options):
-    """What the other side has, after a way as bytes."""
+    """Return the values that a receiver decodes from the bytes of a payload."""
     payload = one.encode(values, layout)
     received = Payload.from_bytes(bytes(payload.data.numpy()))
     out = torch.full_like(values, 7.0)
@@ -102,14 +102,14 @@ def test_finite_stays_finite(spec, kind, num_values):
         and spec == "randomk:0.01"
         and kind in ("huge", "all scales")
     ):
-        return  # unbiased means times 100 here, which is too much for float32: an error says so
+        return  # values times 100 overflow float32 here, which is an error
     for _ in range(2):
         assert arrives(one, values).isfinite().all()
 
 
 @pytest.mark.parametrize("spec", ALL)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_an_error_that_names_the_tensor(spec, bad):
+def test_nonfinite_values_are_an_error_that_names_the_tensor(spec, bad):
     one = compressor(spec)
     one.encode(gradient(), LAYOUT)
     for piece in LAYOUT:
@@ -123,7 +123,7 @@ def test_what_is_not_finite_is_an_error_that_names_the_tensor(spec, bad):
 
 
 @pytest.mark.parametrize("spec", ALL)
-def test_what_is_not_finite_passes_whole_if_told_so(spec):
+def test_nonfinite_pieces_are_sent_uncompressed_with_pass(spec):
     one = compressor(spec, nonfinite="pass")
     one.encode(gradient(), LAYOUT)
     values = gradient(1)
@@ -209,7 +209,7 @@ def test_workers_round_each_in_their_own_way_and_are_read_by_all(spec):
 
 
 @pytest.mark.parametrize("spec", ALL)
-def test_small_pieces_travel_whole_if_told_so(spec):
+def test_small_pieces_are_sent_uncompressed_below_the_limit(spec):
     values = gradient()
     out = arrives(compressor(spec, min_compressed_values=60), values, LAYOUT)
     for piece in LAYOUT[1:3]:
@@ -260,7 +260,7 @@ def test_codes_and_names_are_unique():
 
 
 @pytest.mark.parametrize("spec", [spec for spec in ALL if compressor(spec).summable])
-def test_what_is_summable_can_be_summed_as_it_travels(spec):
+def test_wires_of_summable_compressors_can_be_added(spec):
     workers = [compressor(spec, seed=1).for_worker(index) for index in range(3)]
     gradients = [gradient(index) / 8 for index in range(3)]
     for _ in range(2):
@@ -280,7 +280,7 @@ def test_what_is_summable_can_be_summed_as_it_travels(spec):
 
 
 @pytest.mark.parametrize("spec", [spec for spec in ALL if not compressor(spec).summable])
-def test_what_is_not_summable_is_refused(spec):
+def test_compressors_that_are_not_summable_are_refused(spec):
     one = compressor(spec)
     assert not isinstance(inner_of(one), SummableCompressor)
     if isinstance(one, ErrorFeedback):

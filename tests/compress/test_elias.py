@@ -112,7 +112,7 @@ def test_long_ways(place):
 @pytest.mark.parametrize("num_others", [8191, 8192, 8193, 16_384, 16_385, 40_000])
 @pytest.mark.parametrize("largest", [1, 7, 127, 128])
 @pytest.mark.parametrize("way", [1, 3, 40])
-def test_marks_say_where_every_8192nd_code_begins(num_others, largest, way):
+def test_marks_are_the_positions_of_every_8192nd_code(num_others, largest, way):
     levels = many_levels(num_others, largest, way)
     codes = written(levels.tolist(), largest)
     num_marks = (num_others - 1) // 8192
@@ -142,7 +142,7 @@ def many_levels(num_others, largest, way):
 
 
 @pytest.mark.parametrize("way", [3, 40])
-def test_marks_that_say_something_else_are_refused(way):
+def test_wrong_marks_are_refused(way):
     levels = many_levels(30_000, 7, way)
     codes = written(levels.tolist(), 7)
     for place in range(1, 7):
@@ -155,7 +155,7 @@ def test_marks_that_say_something_else_are_refused(way):
 
 
 def test_forged_marks_and_codes_stay_in_their_arrays():
-    """Under NUMBA_BOUNDSCHECK=1, see `hostile.py`, this says more."""
+    """Checked more strictly under NUMBA_BOUNDSCHECK=1, see `tests/hostile/payloads.py`."""
     refuse_forged_marks(seed=1, repeats=30)
 
 

@@ -45,7 +45,7 @@ def test_over_many_steps_only_rounding_is_lost(spec):
 
 
 def residual_norms(spec, steps):
-    """Of the residual, over the largest norm of a gradient so far."""
+    """Return the norms of the residual over the largest norm of a gradient so far."""
     one, [piece] = compressor(spec), layout_of({"w": (4, 500)})
     norms, seen = [], 0.0
     for values in steps:
@@ -64,17 +64,17 @@ def noises(kind):
 @pytest.mark.parametrize("spec", FEEDBACK)
 @pytest.mark.parametrize("kind", ["gaussian", "heavy"])
 def test_residuals_stay_bounded(spec, kind):
-    spec = "threshold:4+ef" if spec == "threshold:0.5+ef" else spec  # it sends tau a step at most
+    spec = "threshold:4+ef" if spec == "threshold:0.5+ef" else spec  # it sends at most tau per step
     norms = residual_norms(spec, noises(kind))
-    assert max(norms) < 12  # as many steps of noise that nobody sends would be 31
+    assert max(norms) < 12  # without sending, 1,000 steps of noise would be 31
     assert max(norms[500:]) < 1.5 * max(norms[:500]) + 1e-6
 
 
-@pytest.mark.parametrize("spec", [one for one in FEEDBACK if not one.startswith("significance")])
+@pytest.mark.parametrize("spec", [spec for spec in FEEDBACK if not spec.startswith("significance")])
 def test_residuals_stay_bounded_where_all_steps_push_alike(spec):
-    """Without sending they would be 700 times a gradient.
+    """Residuals would be 700 times a gradient if nothing were sent.
 
-    Not for significance: entries that all grow alike are never large against each other.
+    This leaves out significance: entries that all grow alike are never large among each other.
     """
     spec = "threshold:4+ef" if spec == "threshold:0.5+ef" else spec
     direction = np.random.default_rng(1).standard_normal(2000)
@@ -85,7 +85,7 @@ def test_residuals_stay_bounded_where_all_steps_push_alike(spec):
 @pytest.mark.parametrize(
     "spec", ["uniform:3+ef", "qsgd:7+ef", "terngrad+ef", "uniform:2/max/512+ef"]
 )
-def test_feedback_around_what_does_not_contract_is_an_error_that_says_what_to_use(spec):
+def test_feedback_around_what_does_not_contract_is_an_error_that_names_alternatives(spec):
     with pytest.raises(SpecError, match=r"uniform:3/max/512\+ef"):
         compressor(spec)
 

@@ -1,4 +1,4 @@
-"""Grids: unbiased, as noisy as the theory allows, as short as it says. Seeds are fixed.
+"""Grids: unbiased, with the noise and the length that theory predicts. Seeds are fixed.
 
 Bounds are those of five standard deviations: a correct kernel breaks one in two million draws of a
 seed, and none that stands here.
@@ -30,11 +30,11 @@ GRIDS = [
 
 
 def encodings(spec, values, count):
-    """What arrives, `count` times."""
-    one, given = compressor(spec, seed=1), torch.from_numpy(values)
+    """Return the decoded values of `count` encodings."""
+    one, vector = compressor(spec, seed=1), torch.from_numpy(values)
     out = torch.empty(count, len(values))
     for step in range(count):
-        one.decode(one.encode(given), out[step])
+        one.decode(one.encode(vector), out[step])
     return out.double().numpy()
 
 
@@ -45,7 +45,7 @@ def test_the_mean_of_many_encodings_is_the_value(spec, kind):
     sent = encodings(spec, values, count)
     noise = sent.std(axis=0) / math.sqrt(count)
     off = np.abs(sent.mean(axis=0) - values)
-    # Rare levels: where few of the 3,000 encodings differ, their spread says little.
+    # Rare levels are left out: if few of the 3,000 encodings differ, their spread is unreliable.
     often = (np.abs(sent - sent[0]) > 0).sum(axis=0) > 50
     assert often.sum() > 50
     scores = off[often] / noise[often]
@@ -114,7 +114,7 @@ def test_a_level_of_k_bits_takes_k_bits(bits):
     values = torch.from_numpy(vector("gaussian", num_values, 7))
     payload = compressor(f"uniform:{bits}").encode(values)
     assert 8 * (payload.num_bytes - HEAD_BYTES) == bits * num_values + 32
-    if bits > 1:  # so many bits hold the sign and 2^(k-1) - 1 levels
+    if bits > 1:  # k bits hold the sign and 2^(k-1) - 1 levels
         payload = compressor(f"qsgd:{2 ** (bits - 1) - 1}/all/fixed").encode(values)
         assert 8 * (payload.num_bytes - HEAD_BYTES) == bits * num_values + 32
 
@@ -125,7 +125,7 @@ def test_seven_levels_and_a_sign_take_four_bits():
 
 
 @pytest.mark.parametrize("spec", ["qsgd:7", "qsgd:1/max/all", "qsgd:20/l2/64"])
-def test_both_codes_say_the_same(spec):
+def test_both_codes_decode_to_the_same_values(spec):
     for kind in ("gaussian", "few", "heavy", "zeros"):
         for num_values in (1, 100, 512, 5000):
             values = torch.from_numpy(vector(kind, num_values, 8))
@@ -161,7 +161,7 @@ def test_buckets_of_zeros_stay_zero(spec):
     assert not out.any()
 
 
-def test_a_payload_says_its_own_grid():
+def test_a_payload_contains_its_grid():
     values = torch.randn(3000)
     payload = compressor("qsgd:7/max/100").encode(values)
     mine, other = torch.empty(3000), torch.empty(3000)

@@ -88,7 +88,7 @@ def test_the_wire_is_a_tensor_of_its_own_type(spec):
 
 
 @pytest.mark.parametrize("spec", ["none", *TYPES])
-def test_what_is_not_finite_passes_over_the_wire_if_told_so(spec):
+def test_nonfinite_values_pass_over_the_wire_with_pass(spec):
     values = torch.tensor([np.nan, np.inf, -np.inf, 1e30, 1.0])
     wire = compressor(spec, nonfinite="pass").to_wire(values).float()
     assert wire[:3].tolist()[1:] == [np.inf, -np.inf]

@@ -54,7 +54,7 @@ def test_rows_of_zeros_stay_zero_and_count_for_no_mean():
     assert torch.equal(first.reshape(6, 10)[[1, 4]].reshape(-1), dense)
 
 
-def test_signs_of_masked_rows_do_not_travel():
+def test_signs_of_masked_rows_are_not_sent():
     values = torch.randn(1000, 64)
     values[torch.randperm(1000)[:900]] = 0
     layout = layout_of({"embedding": (1000, 64)})
@@ -63,7 +63,7 @@ def test_signs_of_masked_rows_do_not_travel():
     assert payload.num_bytes == HEAD_BYTES + 20 + 4 * mask_words + 100 * 64 // 8
 
 
-def test_the_mask_does_not_travel_where_no_row_is_zero():
+def test_no_mask_is_sent_if_no_row_is_zero():
     values = torch.randn(50, 8)
     values[:, 3] = 0
     payload = compressor("onebit").encode(values.reshape(-1), layout_of({"w": (50, 8)}))

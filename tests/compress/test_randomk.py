@@ -102,7 +102,7 @@ def test_sums_of_wires_are_wires_of_sums(feedback):
     assert torch.allclose(out, alone, atol=1e-6)
 
 
-def test_a_wire_says_what_a_payload_says():
+def test_wire_and_payload_decode_to_the_same_values():
     values = torch.randn(5000)
     one, other = RandomK(0.02, seed=9), RandomK(0.02, seed=9)
     outs = [torch.empty(5000), torch.empty(5000, dtype=torch.float64)]

@@ -1,4 +1,4 @@
-"""Short forms: what they make, what they say of themselves, what wrong ones are told."""
+"""Short forms: the compressors they make, and errors for wrong ones."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ GRID_WORDS = st.lists(st.one_of(st.sampled_from(["l2", "max"]), BUCKETS), max_si
 
 
 @pytest.mark.parametrize("spec", ALL)
-def test_a_compressor_says_its_own_short_form(spec):
+def test_the_spec_of_a_compressor_makes_it_again(spec):
     one = compressor(spec)
     assert one.spec == spec
     assert isinstance(one, ErrorFeedback) == spec.endswith("+ef")
@@ -73,14 +73,14 @@ def test_the_near_miss_is_named(wrong, right):
 
 
 @pytest.mark.parametrize("wrong", ["", "+ef", "gzip:9", ":", "topk/0.01", "ef"])
-def test_what_is_near_nothing_is_told_what_there_is(wrong):
+def test_errors_of_unknown_names_list_all_names(wrong):
     with pytest.raises(SpecError) as caught:
         compressor(wrong)
     assert all(name in str(caught.value) for name in COMPRESSORS)
 
 
 @pytest.mark.parametrize(
-    "wrong, said",
+    "wrong, allowed",
     [
         ("fp16:3", "fp16"),
         ("terngrad:3", "terngrad"),
@@ -101,10 +101,10 @@ def test_what_is_near_nothing_is_told_what_there_is(wrong):
         ("topk", "topk:0.01"),
     ],
 )
-def test_wrong_arguments_are_told_what_is_allowed(wrong, said):
+def test_errors_of_wrong_arguments_name_what_is_allowed(wrong, allowed):
     with pytest.raises(SpecError) as caught:
         compressor(wrong)
-    assert said in str(caught.value)
+    assert allowed in str(caught.value)
 
 
 def test_low_rank_is_no_compressor():

@@ -11,7 +11,7 @@ from tests.compress.sparse_cases import vector, whole_piece
 
 
 def density(payload):
-    """Of a payload of one section: its body begins behind both heads."""
+    """Return the density of a payload of one section, whose body begins after both heads."""
     count = payload.data[32 + 4 : 32 + 8].numpy().view(np.uint32)[0]
     return count / payload.header.num_values
 

@@ -41,7 +41,7 @@ def test_zeros_are_not_sent():
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("feedback", [False, True])
 def test_a_sample_only_saves_time(kind, share, feedback):
-    """Whatever it says, the k largest are found."""
+    """The k largest are found for any sample."""
     num_values = 3 * COUNTED_UP_TO
     count = round(share * num_values)
     values = vector(kind, num_values, 8)

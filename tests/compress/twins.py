@@ -1,7 +1,7 @@
-"""Every compressor again, slow and obvious: numpy, one step after the other.
+"""Slow and obvious twins of all compressors: numpy, one step after the other.
 
-A twin says what arrives when `wanted` (the values, with what was lost before) is encoded. It makes no
-bytes: payloads are read by the compressor itself, and both have to agree bit for bit.
+A twin returns the values that arrive when `wanted` (values plus residual) is encoded. It makes no bytes:
+payloads are decoded by the compressor itself, and both have to agree bit for bit.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def trunc16(compressor, wanted, piece, draw):
 
 
 def sum_in_blocks(values):
-    """In float64: sixteen lanes over 4,096 values, the lanes in order, the blocks in order."""
+    """Return the float64 sum: sixteen lanes per 4,096 values, lanes in order, blocks in order."""
     values = np.concatenate([values, np.zeros(-len(values) % LANES)]).astype(np.float64)
     total = 0.0
     for start in range(0, len(values), BLOCK):
@@ -43,7 +43,7 @@ def sum_in_blocks(values):
 
 
 def zero_rows(wanted, piece):
-    """Which values lie in rows of a matrix that are all zero."""
+    """Return a mask of the values in rows of a matrix that are all zero."""
     masked = np.zeros(len(wanted), bool)
     row_length = int(np.prod(piece.shape[1:]))
     if len(piece.shape) < 2 or row_length < 8:
@@ -57,14 +57,14 @@ def zero_rows(wanted, piece):
 def onebit(compressor, wanted, piece, draw):
     kept = ~zero_rows(wanted, piece)
     values = wanted[kept]
-    said, block = np.zeros_like(values), compressor.block or max(len(values), 1)
+    means, block = np.zeros_like(values), compressor.block or max(len(values), 1)
     for start in range(0, len(values), block):
-        part, out = values[start : start + block], said[start : start + block]
+        part, out = values[start : start + block], means[start : start + block]
         for side in (part >= 0, part < 0):
             if side.any():
                 out[side] = np.float32(sum_in_blocks(np.where(side, part, 0)) / side.sum())
     sent = np.zeros_like(wanted)
-    sent[kept] = said
+    sent[kept] = means
     return sent
 
 

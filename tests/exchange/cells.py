@@ -1,4 +1,4 @@
-"""What a rank does in the tests of exchanges: many cells of the matrix in one gang."""
+"""Code of a rank in the tests of exchanges: many cells of the matrix in one gang."""
 
 import hashlib
 import os
@@ -28,11 +28,11 @@ ONE_BUCKET = [{name: shape for shapes in BUCKETS for name, shape in shapes.items
 
 
 AT_A_TIME = 8
-"""Cells side by side: each has a thread and a group of its own, and mostly waits."""
+"""Number of cells that run at the same time: each has a thread and a group, and mostly waits."""
 
 
 def run_cells(worker, cells, num_steps, keep, buckets=BUCKETS):
-    """For each (spec, exchange): a digest of all results, and those of the first `keep` steps."""
+    """Return, for each (compressor, exchange), a digest of all results, and the first `keep` steps."""
     os.environ["GROUP_RANK"] = str(worker.rank // 2)
     layouts = [
         layout_of({name: tuple(shape) for name, shape in shapes.items()}) for shapes in buckets
@@ -42,7 +42,7 @@ def run_cells(worker, cells, num_steps, keep, buckets=BUCKETS):
         made = [open_exchange(spec, name) for spec, name in cells[first : first + AT_A_TIME]]
         digests, kept = [hashlib.sha256() for _ in made], [[] for _ in made]
         for step in range(num_steps):
-            vectors = [vector(one, worker.rank, step, i) for i, one in enumerate(layouts)]
+            vectors = [vector(layout, worker.rank, step, i) for i, layout in enumerate(layouts)]
             futures = [
                 [
                     exchange.average(values.clone(), layout)
@@ -56,8 +56,10 @@ def run_cells(worker, cells, num_steps, keep, buckets=BUCKETS):
                     digests[number].update(average.numpy().tobytes())
                 if step < keep:
                     kept[number].append([average.tolist() for average in averages])
-        for exchange, digest, some in zip(made, digests, kept, strict=True):
+        for exchange, digest, first_results in zip(made, digests, kept, strict=True):
             meter = exchange.meter
-            results.append([digest.hexdigest(), some, meter.sent_bytes, meter.received_bytes])
+            results.append(
+                [digest.hexdigest(), first_results, meter.sent_bytes, meter.received_bytes]
+            )
             exchange.close()
     return results

@@ -59,7 +59,7 @@ def test_powersgd_is_an_exchange_of_its_own():
         choices("powersgd:0", 10, Network.equal(SLOW, 4))
 
 
-def test_a_sample_says_how_large_payloads_are():
+def test_payload_sizes_follow_a_sample():
     """Nine of ten values are zero: much smaller than what gaussian values would take."""
     generator = torch.Generator().manual_seed(0)
     sample = torch.randn(100_000, generator=generator)

@@ -36,7 +36,7 @@ CELLS = [*WITH_TWINS, ("powersgd:1", "low-rank"), ("powersgd:4", "low-rank")]
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """By number of ranks: what every rank got in every cell."""
+    """Return the results of every rank in every cell, by number of ranks."""
     with Embedded() as engine:
         return {
             size: engine.gang(run_cells, CELLS, NUM_STEPS, KEEP, size=size) for size in (1, 2, 3, 4)
@@ -55,7 +55,7 @@ def test_replicas_have_the_same_bits(outcomes, size):
     "number", range(len(WITH_TWINS)), ids=[f"{spec}-{name}" for spec, name in WITH_TWINS]
 )
 def test_the_average_is_the_twins(outcomes, number, size):
-    """Low rank has a twin of its own, in test_low_rank.py."""
+    """The twin of low-rank is in test_low_rank.py."""
     spec, name = WITH_TWINS[number]
     kept = outcomes[size][0][number][1]
     hosts = [list(range(size))[start : start + 2] for start in range(0, size, 2)]
@@ -113,7 +113,7 @@ def test_more_ranks_than_blocks_are_the_same_too(size):
         assert len({rank[number][0] for rank in ranks}) == 1, cell
 
 
-def test_exchanges_say_what_they_cannot_carry():
+def test_exchanges_refuse_what_they_cannot_carry():
     from talka.compress import compressor
 
     with pytest.raises(SpecError, match="cannot be summed while encoded.*two-phase"):
@@ -140,3 +140,10 @@ def test_only_powersgd_goes_by_low_rank_and_it_by_nothing_else():
         open_exchange("onebit+ef", "low-rank")
     with pytest.raises(SpecError, match="is an exchange itself"):
         open_exchange("powersgd:4", "ring")
+
+
+def test_the_former_name_of_an_option_works_with_a_warning(alone):
+    with pytest.warns(DeprecationWarning, match="'whole_below' is now called 'min_compressed_val"):
+        exchange = open_exchange("onebit+ef", whole_below=256)
+    assert exchange.worker.inner.min_compressed_values == 256
+    exchange.close()

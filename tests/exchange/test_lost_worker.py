@@ -56,7 +56,7 @@ def test_the_survivor_of_a_backward_pass_names_the_rank_that_died(tmp_path):
 
 
 def test_a_message_that_cannot_be_started_names_the_ranks_that_it_depends_on():
-    """A ring depends on both neighbours, and gloo does not tell which one failed."""
+    """A ring depends on both neighbours, and gloo does not report which one failed."""
 
     def fail():
         raise RuntimeError("[/gloo/tcp/pair.cc:1] Timed out [::1]:7. This is typically caused ...")

@@ -1,4 +1,4 @@
-"""PowerSGD: worked sizes, a float64 twin, what is exact, what is lost and said later."""
+"""PowerSGD: worked sizes, a float64 twin, exact cases, and residuals that are sent later."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def resnet18_shapes():
 
 
 @pytest.mark.parametrize("rank, floats", [(1, 45_935), (2, 82_260), (4, 154_910)])
-def test_resnet_18_takes_as_many_floats_as_the_paper_says(rank, floats):
+def test_resnet_18_takes_as_many_floats_as_in_the_paper(rank, floats):
     layout = layout_of(resnet18_shapes())
     assert layout[-1].stop == 11_173_962
     assert sum(LowRank.num_floats(layout, rank)) == floats

@@ -42,7 +42,7 @@ def test_a_factor_that_would_never_forget_is_refused(factor):
         Momentum(factor)
 
 
-def test_what_was_saved_goes_on():
+def test_saved_momentum_continues():
     straight, before, after = Momentum(0.9), Momentum(0.9), Momentum(0.9)
     straight.add_to(gradient(0), LAYOUT)
     before.add_to(gradient(0), LAYOUT)

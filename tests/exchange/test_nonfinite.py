@@ -69,7 +69,7 @@ def test_powersgd_names_the_tensor_before_anything_is_sent(alone, at, steps_befo
 
 
 @pytest.mark.parametrize("spec", ["onebit+ef", "randomk:0.05"])
-def test_small_tensors_that_travel_whole_are_checked_too(alone, spec):
+def test_small_uncompressed_tensors_are_checked_too(alone, spec):
     exchange = open_exchange(spec, min_compressed_values=256)
     with pytest.raises(NonFiniteError, match="'b' holds NaN"):
         exchange.average(poisoned(0, at=1210), LAYOUT).wait()

@@ -1,8 +1,8 @@
-"""Every exchange in one process, one worker after another: slow and obvious.
+"""Slow and obvious twins of all exchanges: one process, one worker after another.
 
-A twin has one compressor for each side of each worker, made as the real exchange makes them, and
-takes the vectors of all workers at once. Results have to agree bit for bit, except for the ring,
-where the order of additions is the library's own.
+A twin has one compressor per side of each worker, made as the real exchange makes them, and takes the
+vectors of all workers at once. Results have to agree bit for bit, except for the ring, where gloo
+chooses the order of additions.
 """
 
 import torch
@@ -19,8 +19,8 @@ class Twin:
         self.owners = [made.for_worker(size + rank) for rank in range(size)]
         self.hosts = hosts or [[rank] for rank in range(size)]
 
-    def said(self, compressor, values, layout, out, **how):
-        """`out` becomes what a payload of these pieces says, after a way over the wire."""
+    def decoded(self, compressor, values, layout, out, **how):
+        """Encode pieces of a vector, send them as bytes, and decode them into `out`."""
         data = compressor.encode(values.clone(), layout).data
         compressor.decode(Payload.from_bytes(data.numpy().tobytes()), out, layout, **how)
         return out
@@ -30,8 +30,8 @@ class Twin:
         for owner, share in zip(members, shares, strict=True):
             total = torch.zeros_like(result)
             for place, rank in enumerate(members):
-                self.said(self.workers[rank], vectors[rank], share, total, add=place > 0)
-            self.said(self.owners[owner], total.div_(divisor), share, result)
+                self.decoded(self.workers[rank], vectors[rank], share, total, add=place > 0)
+            self.decoded(self.owners[owner], total.div_(divisor), share, result)
         return result
 
     def two_phase(self, vectors, layout):
@@ -47,7 +47,7 @@ class Twin:
     def all_gather(self, vectors, layout):
         total = torch.zeros_like(vectors[0])
         for rank, values in enumerate(vectors):
-            self.said(self.workers[rank], values, layout, total, add=rank > 0)
+            self.decoded(self.workers[rank], values, layout, total, add=rank > 0)
         return total.div_(self.size)
 
     def hierarchical(self, vectors, layout):
@@ -61,8 +61,8 @@ class Twin:
 
     def global_topk(self, vectors, layout):
         def sent_up(rank):
-            """What a worker hands to its parent: its children are rank + 2^k for all 2^k > rank."""
-            mine = self.said(self.workers[rank], vectors[rank], layout, vectors[rank].clone())
+            """Return what a worker sends to its parent; its children are rank + 2^k for all 2^k > rank."""
+            mine = self.decoded(self.workers[rank], vectors[rank], layout, vectors[rank].clone())
             step, children = 1, []
             while rank + step < self.size:
                 if step > rank:
@@ -70,7 +70,7 @@ class Twin:
                 step *= 2
             for child in children:
                 mine = mine + sent_up(child)
-            return self.said(self.owners[rank], mine, layout, mine.clone()) if children else mine
+            return self.decoded(self.owners[rank], mine, layout, mine.clone()) if children else mine
 
         return sent_up(0) * (1 / self.size)
 
@@ -102,7 +102,7 @@ class Twin:
         return out
 
     def ring(self, vectors, layout):
-        """The sum of what everyone says, in float64; equal to the real one only up to rounding."""
+        """Sum in float64 what all workers encode; equal to the real ring only up to rounding."""
         total = torch.zeros(len(vectors[0]), dtype=torch.float64)
         for worker, values in zip(self.workers, vectors, strict=True):
             out = torch.empty_like(values)

@@ -1,4 +1,4 @@
-"""What a rank does in the test of codec formulas: average once, and count the values it codes."""
+"""Code of a rank in the test of codec formulas: average once, and count the values it encodes."""
 
 from unittest import mock
 

@@ -60,7 +60,7 @@ def sgd(model, lr=0.3):
 
 
 def replicas(worker, specs):
-    """For each spec: digest and loss after ten steps, several buckets, with an unused layer."""
+    """Return digest and loss by spec after ten steps, with several buckets and an unused layer."""
     results = []
     for spec in specs:
         ddp = wrapped(Net(), bucket_cap_mb=0.005)
@@ -76,7 +76,7 @@ def replicas(worker, specs):
 
 
 def kinds_of_parameters(worker, spec):
-    """bf16 and float64 models, gradients as views of buckets, several backward passes a step."""
+    """bf16 and float64 models, gradients as views of buckets, several backward passes per step."""
     digests = []
     for dtype in (torch.bfloat16, torch.float64):
         ddp = wrapped(Net().to(dtype), gradient_as_bucket_view=True)
@@ -128,7 +128,7 @@ def resumed(worker, specs, folder):
 
 
 def saved_after_some_steps(worker, spec, exchanges, folder):
-    """By exchange: what all residuals add up to, as the average still lacks it."""
+    """Return the residuals of this worker by exchange, which the average still lacks."""
     os.environ["GROUP_RANK"] = str(worker.rank // 2)
     found = []
     for exchange in exchanges:
@@ -150,20 +150,20 @@ def loaded(worker, spec, exchanges, folder):
 
 
 def refused(worker, folder):
-    """What loading says to nothing, to the state of another spec, to a changed file, to rubbish."""
+    """Return the errors of loading no file, another spec, a changed file, and rubbish."""
     ddp, optimizer, hook = started("onebit+ef")
     train(ddp, optimizer, worker.rank, 1)
-    said = [refusal(hook, Path(folder) / "nothing")]
+    errors = [refusal(hook, Path(folder) / "nothing")]
     hook.save(folder)
     _, _, other = started("topk:0.1+ef")
-    said.append(refusal(other, folder))
+    errors.append(refusal(other, folder))
     file = Path(folder) / "rank-0.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    said.append(refusal(hook, folder))
+    errors.append(refusal(hook, folder))
     file.write_bytes(b"rubbish")
-    return [*said, refusal(hook, folder)]
+    return [*errors, refusal(hook, folder)]
 
 
 def refusal(hook, folder):
@@ -174,7 +174,7 @@ def refusal(hook, folder):
 
 
 def lacking(hook):
-    """By side: this worker's residuals of the inner weights."""
+    """Return this worker's residuals of the inner weights, by side."""
     name = "inner.weight"
     return [
         side[name].tolist() if name in side else [0.0] * 2400 for side in hook.exchange.residuals()
@@ -216,9 +216,9 @@ def swapped_with_momentum(worker):
 
 
 def learning_rates(worker):
-    """A step without gradients of its own, at a tenth of the rate: only residuals travel.
+    """Take a step with zero gradients at a tenth of the rate, so that only residuals are sent.
 
-    Returns the residual of a parameter before it, the average that it applied, and the residual
+    Return the residual of a parameter before it, the average that it applied, and the residual
     after it.
     """
     ddp = wrapped(Net(), bucket_cap_mb=0.005)
@@ -242,7 +242,8 @@ def adam(worker):
         warnings.simplefilter("always")
         optimizer = torch.optim.AdamW(ddp.module.parameters(), lr=1e-2)
         talka.train.attach(ddp, "onebit+ef", optimizer=optimizer)
-    said = [str(one.message) for one in caught if "may diverge" in str(one.message)]
+    texts = [str(warning.message) for warning in caught]
+    messages = [text for text in texts if "may diverge" in text]
 
     ddp = wrapped(Net(), bucket_cap_mb=0.005)
     optimizer = talka.train.FrozenAdam(ddp.module.parameters(), lr=1e-2, warmup_steps=30)
@@ -251,7 +252,7 @@ def adam(worker):
     train(ddp, optimizer, worker.rank, 29)
     sent_in_warm_up = hook.stats()["sent_bytes"]
     last = train(ddp, optimizer, worker.rank, 300)
-    return [said, first, last, sent_in_warm_up, digest(ddp.module)]
+    return [messages, first, last, sent_in_warm_up, digest(ddp.module)]
 
 
 def without_ddp(worker):
@@ -359,7 +360,7 @@ def events(worker, folder):
 
 
 def broken(worker):
-    """One worker's gradient is not finite: that worker's backward pass says so."""
+    """One worker's gradient is not finite: that worker's backward pass raises an error."""
     ddp, _, _ = started("onebit+ef")
     x, y = next(batches(worker.rank, 1))
     loss = nn.functional.cross_entropy(ddp(x), y)
@@ -367,7 +368,7 @@ def broken(worker):
 
 
 def mixed_saves(worker, folder):
-    """What loading says to files of two saves, on two disks and on one, and to a damaged file."""
+    """Return the errors of loading files of two saves, on two disks and on one, and a damaged file."""
     first, second = Path(folder) / "first", Path(folder) / "second"
     ddp, optimizer, hook = started("topk:0.05+ef", momentum=0.9)
     for place in (first, second):
@@ -378,19 +379,21 @@ def mixed_saves(worker, folder):
     own_disk = Path(folder) / f"disk-{worker.rank}"
     own_disk.mkdir()
     (own_disk / own).write_bytes(((first, second)[worker.rank] / own).read_bytes())
-    said = [refusal(hook, own_disk)]
+    errors = [refusal(hook, own_disk)]
     if worker.rank == 1:
         (first / own).write_bytes((second / own).read_bytes())
-    said.append(refusal(hook, first))
+    errors.append(refusal(hook, first))
     if worker.rank == 1:
         (second / own).write_bytes(b"rubbish")
-    said.append(refusal(hook, second))
+    errors.append(refusal(hook, second))
     after = hook.exchange.state()
-    return [said, all(torch.equal(before[key], after[key]) for key in before)]
+    return [errors, all(torch.equal(before[key], after[key]) for key in before)]
 
 
 def by_name(worker, calls):
-    """Several of these, with their arguments, one after another: a gang takes seconds to start."""
+    """Call several of these functions in one gang, which takes seconds to start."""
     from tests.train import hook_ranks
 
-    return {name: getattr(hook_ranks, name)(worker, *given) for name, given in calls.items()}
+    return {
+        name: getattr(hook_ranks, name)(worker, *arguments) for name, arguments in calls.items()
+    }

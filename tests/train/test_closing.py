@@ -49,7 +49,7 @@ def test_closing_twice_writes_one_comparison(alone, tmp_path):
     assert measured(tmp_path) == ["step/exchange"]
 
 
-def test_a_closed_hook_says_that_it_is_closed(alone, tmp_path):
+def test_a_closed_hook_raises_an_error(alone, tmp_path):
     ddp = make_ddp()
     hook = attach(ddp, "onebit+ef")
     hook.close()
@@ -73,7 +73,7 @@ def test_a_hook_that_becomes_garbage_is_closed(alone, tmp_path):
 
 
 def test_a_forked_process_leaves_the_journal_to_its_parent(alone, tmp_path):
-    """Such as one that loads data, and ends before the training does."""
+    """A process that loads data may end before the training does."""
     ddp = make_ddp()
     with attach(ddp, "onebit+ef", run_dir=tmp_path) as hook:
         backward(ddp)

@@ -23,7 +23,7 @@ def engine():
 
 @pytest.fixture(scope="module")
 def pair(engine, tmp_path_factory):
-    """What two ranks got in the tests that ask for it, by name."""
+    """Return the results of two ranks by the name of the function."""
     names = [
         *("swapped", "swapped_with_momentum", "momentum_before_and_after", "learning_rates"),
         *("adam", "without_ddp", "registered_by_a_trainer", "unused_parameters"),
@@ -55,7 +55,7 @@ def test_other_types_of_parameters_and_several_passes_a_step(engine):
         assert outcomes[0] == outcomes[1]
 
 
-def test_saved_and_loaded_it_goes_on_to_the_bit(engine, tmp_path):
+def test_a_saved_and_loaded_run_continues_bit_for_bit(engine, tmp_path):
     specs = ["onebit+ef", "topk:0.05+ef", "qsgd:7", "randomk:0.1+ef", "threshold:auto+ef"]
     outcomes = engine.gang(ranks.resumed, [*specs, "powersgd:2"], str(tmp_path), size=3)
     for number, spec in enumerate([*specs, "powersgd:2"]):
@@ -131,11 +131,11 @@ def test_residuals_follow_the_learning_rate(pair):
 
 def test_adam_is_warned_of_and_frozen_adam_learns(pair):
     outcomes = pair["adam"]
-    for said, first, last, sent_in_warm_up, _ in outcomes:
-        assert len(said) == 1
-        assert "FrozenAdam" in said[0]
+    for messages, first, last, sent_in_warm_up, _ in outcomes:
+        assert len(messages) == 1
+        assert "FrozenAdam" in messages[0]
         assert last < 0.5 * first
-        # 30 steps of whole gradients, 4 bytes a value, half of them to each other, twice.
+        # 30 steps of whole gradients, 4 bytes per value, half of them to each other, twice.
         assert sent_in_warm_up == pytest.approx(30 * 4 * 5070, rel=0.02)
     assert outcomes[0][4] == outcomes[1][4]
 
@@ -176,10 +176,10 @@ def test_every_step_is_an_event(engine, tmp_path):
     assert [norm.step for norm in norms] == [1, 1, 51, 51]
     [exchange] = [one for one in record.comparisons() if one.cost_id == "step/exchange"]
     assert exchange.measured.sent_bytes == sum(one["sent_bytes"] for one in stats)
-    # Every bucket has a header of its own here, and buckets are tiny.
+    # Every bucket has its own header here, and buckets are tiny.
     assert exchange.predicted.sent_bytes == pytest.approx(exchange.measured.sent_bytes, rel=0.2)
 
 
-def test_what_is_not_finite_is_named(engine):
+def test_nonfinite_gradients_are_named(engine):
     with pytest.raises(GangError, match="holds NaN or infinity. Lower the learning rate"):
         engine.gang(ranks.broken, size=1)

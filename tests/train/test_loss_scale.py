@@ -15,7 +15,7 @@ SKIPPED = (
 
 
 class Loop:
-    """With or without a scaler, whose factor grows every seven steps."""
+    """A training loop with or without a scaler, whose factor grows every seven steps."""
 
     def __init__(self, spec, kind, *, is_scaled, momentum=0.0):
         torch.manual_seed(0)
@@ -95,7 +95,7 @@ def test_a_saved_state_knows_its_factor(alone):
             assert torch.equal(one, other), (first, second)
 
 
-def test_a_hook_that_does_not_know_the_scaler_says_how_to_give_it(alone):
+def test_the_error_of_a_hook_without_the_scaler_names_the_argument(alone):
     loop = Loop("onebit+ef", torch.optim.SGD, is_scaled=False)
     loop.scaler = torch.amp.GradScaler("cpu")
     with pytest.raises(NonFiniteError, match=r"attach\(..., scaler=scaler\)"):

@@ -1,4 +1,4 @@
-"""What trainers need of a hook, on two ranks: states as dicts, and a scaler."""
+"""Hooks in trainers, on two ranks: states as dicts, and a scaler."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Numbers in short forms: reading them, and writing them as short as they can be."""
+"""Reading and writing the numbers in short forms."""
 
 import math
 
@@ -6,7 +6,7 @@ from talka.errors import SpecError
 
 
 def number(text: str) -> float | None:
-    """A finite number, or None.
+    """Return the finite number in a text, or None.
 
     >>> number("0.01"), number("1e-3"), number("nan"), number("many")
     (0.01, 0.001, None, None)
@@ -19,7 +19,7 @@ def number(text: str) -> float | None:
 
 
 def short(value: float) -> str:
-    """The shortest text that reads as this number.
+    """Return the shortest text that reads as this number.
 
     >>> short(1.0), short(0.001)
     ('1', '0.001')
@@ -28,12 +28,12 @@ def short(value: float) -> str:
 
 
 def share(name: str, arguments: list[str]) -> float:
-    """The one argument of a compressor that keeps a share of the values."""
+    """Return the only argument of a compressor that keeps a share of the values."""
     value = number(arguments[0]) if len(arguments) == 1 else None
     if value is None or not 0 < value <= 1:
         raise SpecError(
             ":".join([name, "/".join(arguments)]).removesuffix(":"),
-            "does not say which share of the values is kept",
+            "does not give the share of the values to keep",
             f"one number above 0 and up to 1: {name}:0.01",
         )
     return value

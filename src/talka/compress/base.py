@@ -1,8 +1,8 @@
 """Base classes of compressors: a subclass encodes one section, the base class all the rest.
 
-The base class walks the layout, sends small pieces uncompressed, names tensors in errors, and writes
-header and sections. A subclass defines how the values of ONE section become bytes, and back. Nothing
-here communicates. `protocol.py` lists what exchanges expect of a compressor.
+The base class walks the layout, sends small pieces uncompressed, names tensors in errors, and
+writes header and sections. A subclass defines how the values of ONE section become bytes, and back.
+Nothing here communicates. `protocol.py` lists what exchanges expect of a compressor.
 """
 
 import copy
@@ -89,7 +89,7 @@ class SectionCompressor(ABC):
 
     @classmethod
     def parse(cls, arguments: list[str], **options: Any) -> Self:
-        """Return the compressor of a short form `name:argument/argument`; most take no arguments."""
+        """Return the compressor of a short form `name:argument/argument`; most take none."""
         if arguments:
             spec = f"{cls.name}:{'/'.join(arguments)}"
             raise SpecError(spec, "has an argument, but takes none", cls.name)
@@ -124,7 +124,7 @@ class SectionCompressor(ABC):
         """Return an upper bound of the bytes of a section of this many values."""
 
     def section_expected_bytes(self, num_values: int) -> float:
-        """Return the expected bytes of a section; where they depend on the data, by recent sections."""
+        """Return the expected bytes of a section, by recent ones if they depend on the data."""
         return self.section_max_bytes(num_values)
 
     # Methods that all subclasses share.
@@ -238,7 +238,7 @@ class SectionCompressor(ABC):
         return total
 
     def for_worker(self, index: int) -> Self:
-        """Return a copy without state whose rounding differs by worker; shared choices stay shared."""
+        """Return a copy without state whose rounding differs by worker, shared choices do not."""
         fresh = copy.deepcopy(self)
         fresh.noise_seed = _hash64(f"{self.seed}/{index}")
         fresh._times = {}
@@ -260,7 +260,7 @@ class SectionCompressor(ABC):
         }
 
     def _draw(self, piece: Piece) -> Draw:
-        """Return the seeds of the n-th encoding of a slice: they depend on n and the slice alone."""
+        """Return the seeds of the n-th encoding of a slice; they depend on nothing else."""
         times = self._times.get((piece.name, piece.offset), 0)
         self._times[piece.name, piece.offset] = times + 1
         where = f"{times}/{piece.offset}/{piece.name}"

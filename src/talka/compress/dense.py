@@ -1,4 +1,4 @@
-"""What adds up value by value: none, fp16 and bf16 travel as tensors of their own type."""
+"""The base class of none, fp16 and bf16: tensors of their type, which are summed value by value."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -13,13 +13,13 @@ from talka.errors import NonFiniteError
 
 
 class Dense(SummableCompressor):
-    """One value of `wire_type` for each value."""
+    """A compressor that sends one value of `wire_type` per value."""
 
     wire_type: ClassVar[torch.dtype]
 
     @abstractmethod
     def fill(self, values: Floats, residual: Floats | None, wire: Tensor) -> None:
-        """As `encode_section`, into a tensor of `wire_type`."""
+        """Encode as `encode_section` does, but into a tensor of `wire_type`."""
 
     def to_wire(
         self, values: Tensor, layout: Layout | None = None, *, residuals: Residuals | None = None
@@ -34,7 +34,7 @@ class Dense(SummableCompressor):
             except FloatingPointError:
                 if self.nonfinite == "error":
                     raise NonFiniteError(piece.name) from None
-                wire[piece.start : piece.stop] = self._as_they_are(part)
+                wire[piece.start : piece.stop] = self._converted(part)
                 if residual is not None:
                     residual[:] = 0
         return wire
@@ -42,8 +42,9 @@ class Dense(SummableCompressor):
     def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         out.copy_(wire.view_as(out))
 
-    def _as_they_are(self, values: Floats) -> Tensor:
-        """With NaN and infinity, but finite stays finite."""
-        given = torch.from_numpy(values)
+    def _converted(self, values: Floats) -> Tensor:
+        """Convert values of which some are not finite; finite values stay finite."""
+        floats = torch.from_numpy(values)
         limit = torch.finfo(self.wire_type).max
-        return torch.where(given.isfinite(), given.clamp(-limit, limit), given).to(self.wire_type)
+        clamped = torch.where(floats.isfinite(), floats.clamp(-limit, limit), floats)
+        return clamped.to(self.wire_type)

@@ -125,7 +125,7 @@ class ErrorFeedback:
         return torch.from_numpy(sums), layout
 
     def _keep(self, lost: Tensor, layout: Layout) -> None:
-        """Replace residuals; the loss of a piece that is not finite is dropped, as with sections."""
+        """Replace residuals; the loss of a piece that is not finite is dropped."""
         for piece in layout:
             part = lost[piece.start : piece.stop].numpy()
             self.of(piece)[:] = part if np.isfinite(part).all() else 0

@@ -1,19 +1,19 @@
 """Stochastic rounding to a grid: uniform, qsgd and terngrad are one kernel.
 
-Each value is divided by a scale and becomes one of the points -1, ..., 1 of an even grid: one of its
-two neighbours, the nearer one more often, so that the mean of many encodings is the value. Four
-choices make a member:
+Each value is divided by a scale and rounded to one of the points -1, ..., 1 of an even grid: to one
+of its two neighbours, more often to the nearer one, so that the mean of many encodings is the
+value. Four choices define a compressor:
 
     grid     2^k points without a zero (uniform:k), or s levels on either side of zero (qsgd:s)
     scale    the Euclidean norm (l2) or the largest magnitude (max) of a bucket
-    bucket   so many values share a scale, or all of a section do
-    code     fixed width, or Elias codes of what is not zero where those are a tenth shorter
+    bucket   number of values that share a scale, or all values of a section
+    code     fixed width, or Elias codes of nonzero levels where those are a tenth shorter
 
-With the Euclidean norm of n values most of them are rounded to next to zero: few levels travel, at
-an error that can be sqrt(n) / s times the value, so error feedback would gather it without bound.
-With the maximum of a bucket no value is off by more than a step, c = 2 / (2^k - 1) or 1 / s of the
-largest: error feedback keeps every residual below c / (1 - c) of the largest gradient there was in
-its bucket.
+With the Euclidean norm of n values, most values are rounded to zero or the level next to it: few
+levels are sent, but the error can be sqrt(n) / s times the value, so error feedback would
+accumulate it without bound. With the maximum of a bucket, no error exceeds a step, c = 2 / (2^k -
+1) or 1 / s of the largest value: error feedback keeps every residual below c / (1 - c) of the
+largest gradient that its bucket ever had.
 
     points - 1 (highest bit: Elias-coded) (4)    bucket, 0 if all (4)    norms (4 each)    levels
 
@@ -40,10 +40,10 @@ Words = NDArray[np.uint32]
 Norm = Literal["l2", "max"]
 
 MIN_BUCKET = 16
-"""Values; a smaller bucket would spend more on its norm than on its levels."""
+"""Smallest number of values per bucket: norms of smaller ones take more bytes than levels."""
 MAX_BUCKET = 1 << 28
 CONTRACTING_BUCKET = 512
-"""The largest for error feedback: the scale is that of few values, so the residual stays small."""
+"""Largest number of values per bucket with error feedback: it keeps residuals small."""
 _MAX_TOP = (1 << 16) - 1
 _HEAD = 2  # words
 _CODED = 1 << 31
@@ -51,7 +51,7 @@ _WORTH_CODING = 0.9
 
 
 class GridRounding(SectionCompressor):
-    """A grid of `top + 1` points over buckets. Its members are made by their short forms."""
+    """Rounds to a grid of `top + 1` points; subclasses choose it by their short forms."""
 
     unbiased = detects_nonfinite = True
 
@@ -102,12 +102,13 @@ class GridRounding(SectionCompressor):
     def _shorten(
         self, words: Words, packed: Words, num_values: int, num_levels: int, num_bits: int
     ) -> int:
-        """Replace packed levels by their codes if those are much shorter; the number of words.
+        """Replace packed levels by their codes if those are much shorter; return the number of
+        words.
 
-        Codes take twice as long to write and to read, which 1% of the bytes is not worth.
+        Codes take twice as long to write and to read, so saving 1% of the bytes is not worth it.
         """
         limit = int(_WORTH_CODING * len(packed))
-        if num_bits + num_levels > 32 * limit:  # with ways of one bit, the shortest
+        if num_bits + num_levels > 32 * limit:  # if every gap took one bit, the shortest
             return len(packed)
         codes = np.empty(limit + elias.MARGIN, np.uint32)
         zero = np.uint32(self.top // 2)
@@ -121,7 +122,9 @@ class GridRounding(SectionCompressor):
 
     def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
         if len(body) < 4 * _HEAD or len(body) % 4:
-            raise PayloadError(f"has a section of {len(body)} bytes, no head of a grid")
+            raise PayloadError(
+                f"has a section of {len(body)} bytes, which is not a head and words of a grid"
+            )
         words = body.view(np.uint32)
         top, coded = int(words[0]) & (_CODED - 1), bool(words[0] & _CODED)
         bucket = int(words[1]) or len(out)
@@ -135,7 +138,7 @@ class GridRounding(SectionCompressor):
             raise PayloadError("has norms that are negative or not finite")
         if coded:
             if not elias_reading.read_codes(rest, grid, add, np.float32(scale), out):
-                raise PayloadError("has codes that are cut, or of levels that are not there")
+                raise PayloadError("has codes that are truncated, or of levels outside of the grid")
         elif len(rest) != num_words(len(out), top.bit_length()):
             raise PayloadError(f"has {len(rest)} words for {len(out)} levels of {top}")
         else:

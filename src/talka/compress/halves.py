@@ -1,13 +1,13 @@
-"""Two bytes a value: fp16, bf16, and float32 with its low half cut off.
+"""Two bytes per value: fp16, bf16, and float32 without its low half.
 
-fp16 keeps 11 bits of a value and ends at 65,504; bf16 keeps 8 bits and ends where float32 does. Both
-round to the nearest, to the even one of two. What lies beyond the end becomes the largest value
-there is, so that finite stays finite; with error feedback the rest is said later. `trunc16` sends
-the upper half of a float32 as it is and fills up with zeros on arrival: never larger, so biased
-towards zero.
+fp16 keeps 11 bits of a value and ends at 65,504; bf16 keeps 8 bits and has the range of float32.
+Both round to nearest, ties to even. A value beyond the range becomes the largest value of the type,
+so that finite values stay finite; with error feedback the rest is sent later. `trunc16` sends the
+upper half of a float32, and the receiver fills the lower half with zeros: values never grow, so it
+is biased towards zero.
 
-fp16 and bf16 add up in their own form. A sum may leave their range: it then is infinity, as with
-PyTorch's own hooks.
+fp16 and bf16 can be summed as they are. A sum beyond their range becomes infinity, as with the
+hooks of PyTorch.
 """
 
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ _RAISE = np.float32(2.0**112)
 
 
 class _Halves(SectionCompressor):
-    """What the three have in common; `form` tells the kernels which it is."""
+    """The base class of all three; `form` selects the format in the kernels."""
 
     contracts = safe_with_adam = detects_nonfinite = True
     form: ClassVar[int]
@@ -83,7 +83,7 @@ def _send(values: Floats, residual: Floats | None, sent: NDArray[np.uint16], for
 
 @compiled
 def _to_halves(values: Any, residual: Any, sent: Any, form: Any) -> Any:
-    """Whether all values are finite; what is lost of those that are not is left out."""
+    """Return True if all values are finite; the residual of those that are not is 0."""
     full = len(values) // LANES * LANES
     worst = spread(np.int32(0))
     for at in range(0, full, LANES):
@@ -120,7 +120,7 @@ def _halves_of(bits: Any, form: Any) -> Any:
         return sign | ((bits + ((bits >> 16) & 1) + 0x7FFF) >> 16)
     bits = where(bits > _LARGEST_FP16, _LARGEST_FP16, bits)
     normal = (bits - _EXPONENTS + ((bits >> 13) & 1) + 0xFFF) >> 13
-    # Below, fp16 counts in steps of 2^-24, as float32 does between 0.5 and 1.
+    # Subnormal fp16 values are multiples of 2^-24, as are float32 values between 0.5 and 1.
     tiny = bits_of(floats_of(bits) + _HALF) - bits_of(spread(_HALF))
     return sign | where(bits < _SMALLEST_NORMAL, tiny, normal)
 

@@ -1,4 +1,4 @@
-"""What compressors have in common that keep a share of the values of each section."""
+"""The base class of compressors that keep a fixed share of the values of each section."""
 
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from talka.errors import InvalidValueError
 
 
 class KeepsShare(SectionCompressor):
-    """Keeps a share of each section, at least one value."""
+    """Keeps a share of the values of each section, and at least one."""
 
     def __init__(
         self,

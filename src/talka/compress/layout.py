@@ -1,7 +1,8 @@
-"""Which parameters the values of a flat vector belong to.
+"""Layouts: the parameters to which the values of a flat vector belong.
 
-State is kept by parameter name and at full length; buckets and chunks only slice it. So a bucket
-that is grouped anew, or a chunk that moves with the number of workers, finds what it left behind.
+State is kept by parameter name and at full length; buckets and chunks are slices of it. So
+residuals stay with their parameter when buckets are regrouped or chunks change with the number of
+workers.
 """
 
 import math
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 
 class Piece(NamedTuple):
-    """`values[start:stop]` of a flat vector are elements `offset`... of the parameter `name`."""
+    """A slice of a parameter: `values[start:stop]` are its elements from `offset` on."""
 
     name: str
     shape: tuple[int, ...]
@@ -23,7 +24,7 @@ class Piece(NamedTuple):
 
     @property
     def full_length(self) -> int:
-        """Values of the whole parameter."""
+        """Number of values of the whole parameter."""
         return math.prod(self.shape)
 
 
@@ -31,12 +32,12 @@ Layout = tuple[Piece, ...]
 
 
 def nameless(num_values: int) -> Layout:
-    """The layout of values of which nothing is known: one piece without a name."""
+    """Return the layout of a vector without known parameters: one piece with an empty name."""
     return (Piece("", (num_values,), 0, 0, num_values),)
 
 
 def layout_of(shapes: dict[str, tuple[int, ...]]) -> Layout:
-    """Whole parameters side by side.
+    """Return the layout of whole parameters, one after another.
 
     >>> [(piece.name, piece.start, piece.stop) for piece in layout_of({"w": (2, 3), "b": (3,)})]
     [('w', 0, 6), ('b', 6, 9)]
@@ -50,7 +51,7 @@ def layout_of(shapes: dict[str, tuple[int, ...]]) -> Layout:
 
 
 def cut(layout: Layout, start: int, stop: int) -> Layout:
-    """The layout of `values[start:stop]`.
+    """Return the layout of `values[start:stop]`.
 
     >>> cut(layout_of({"w": (2, 3), "b": (3,)}), 4, 8)
     (Piece(name='w', shape=(2, 3), offset=4, start=0, stop=2), Piece(name='b', shape=(3,), offset=0, start=2, stop=4))

@@ -1,4 +1,4 @@
-"""No compression: float32 as it is. A full member, and the yardstick of all others."""
+"""No compression: values are sent as float32. The reference for all other compressors."""
 
 import numpy as np
 import torch
@@ -13,6 +13,8 @@ from talka.errors import PayloadError
 
 
 class NoCompression(Dense):
+    """Sends values as float32."""
+
     name, code = "none", 0
     contracts = unbiased = safe_with_adam = detects_nonfinite = True
     wire_type = torch.float32

@@ -1,17 +1,18 @@
-"""One bit a value: what is zero or more becomes the mean of its side, what is less that of the other.
+"""One bit per value: values of at least zero become their mean, negative values become theirs.
 
-    values of a block (4)    means, two float32 a block    signs, one bit each
+    values per block (4)    means, two float32 per block    signs, one bit each
 
-Alone it is the lecture's (K2): one block, so n bits and two means. Under error feedback a block has
-512 values unless said otherwise (`onebit:all+ef`, `onebit:1024+ef`): gradients have a few large
-entries, and two means for millions of values lose so much that training lags behind what is lost.
+Without feedback there is one block (K2): n bits and two means. With error feedback a block has 512
+values by default (`onebit:all+ef` and `onebit:1024+ef` have others): gradients have a few large
+entries, and with two means for millions of values residuals grow so large that training lags
+behind.
 
-One bit cannot say zero: a row of a matrix that is zero at every step (an embedding of a word that
-does not occur) would gather error for ever. Rows of which all is exactly zero are masked: they count
-for no mean, stay exactly zero, and send no signs. The mask travels only if there is such a row; the
-highest bit of the first word says so:
+One bit cannot represent zero: a row of a matrix that is zero at every step (the embedding of a word
+that does not occur) would accumulate error without end. Rows that are exactly zero are masked: they
+are not part of any mean, stay exactly zero, and have no signs. The mask is sent only if there is
+such a row; the highest bit of the first word is then set:
 
-    block (4)    row length (4)    place of the first value in its row (4)    mask, one bit a row    means    signs
+    block (4)    row length (4)    place of the first value in its row (4)    mask, one bit per row    means    signs
 """
 
 import math
@@ -28,19 +29,21 @@ from talka.compress.seen import BytesSeen
 from talka.errors import PayloadError, SpecError
 
 MIN_ROW = 8
-"""Values of a row that are worth a bit of a mask."""
-FED_BACK_BLOCK = 512
+"""Smallest number of values per row for which a bit in a mask pays off."""
+FEEDBACK_BLOCK = 512
 ALL = 0
-"""As a block: all values of a section."""
+"""Block size that stands for all values of a section."""
 _HAS_MASK = 1 << 31
 
 Words = NDArray[np.uint32]
 Indices = NDArray[np.int64]
 Rows = tuple[int, int]
-"""How long a row is, and the place of the first value in its row."""
+"""Number of values per row, and the place of the first value in its row."""
 
 
 class OneBit(SectionCompressor):
+    """Sends the sign of each value, and two means per block."""
+
     name, code = "onebit", 4
     contracts = detects_nonfinite = True
 
@@ -59,7 +62,7 @@ class OneBit(SectionCompressor):
         if not block.isdecimal() or not 0 < int(block) < _HAS_MASK or int(block) % 32:
             raise SpecError(
                 f"onebit:{'/'.join(arguments)}",
-                "does not say how many values share two means",
+                "does not give the number of values that share two means",
                 "a multiple of 32, or all: onebit:512, onebit:all, or onebit alone",
             )
         return cls(int(block), **options)
@@ -72,10 +75,10 @@ class OneBit(SectionCompressor):
 
     @property
     def block(self) -> int:
-        """Values that share two means; ALL for those of a whole section."""
+        """Number of values that share two means; ALL for a whole section."""
         if self._block is not None:
             return self._block
-        return FED_BACK_BLOCK if self.has_feedback else ALL
+        return FEEDBACK_BLOCK if self.has_feedback else ALL
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
@@ -104,11 +107,11 @@ class OneBit(SectionCompressor):
 
     def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
         if len(body) < 4 or len(body) % 4:
-            raise PayloadError(f"has a section of {len(body)} bytes, no means and signs")
+            raise PayloadError(f"has a section of {len(body)} bytes, which is not means and signs")
         words, at = body.view(np.uint32), 1
         block = int(words[0]) & ~_HAS_MASK
         if block % 32:
-            raise PayloadError(f"has blocks of {block} values, no multiple of 32")
+            raise PayloadError(f"has blocks of {block} values, which is not a multiple of 32")
         starts, stops = np.zeros(1, np.int64), np.array([len(out)])
         if int(words[0]) & _HAS_MASK:
             rows, mask = _read_mask(words, len(out))
@@ -130,7 +133,7 @@ class OneBit(SectionCompressor):
         return self._seen.expected(self._num_words_of(num_values))
 
     def _num_words_of(self, num_values: int) -> int:
-        """Of a section without a mask."""
+        """Return the number of words of a section without a mask."""
         return 1 + 2 * _num_blocks(num_values, self.block) + _num_words(num_values)
 
 
@@ -139,7 +142,7 @@ def _num_words(num_bits: int) -> int:
 
 
 def _num_blocks(num_values: int, block: int) -> int:
-    """A section without values has no block."""
+    """Return the number of blocks; a section without values has none."""
     return -(-num_values // (block or max(num_values, 1)))
 
 
@@ -149,7 +152,7 @@ def _num_rows(num_values: int, rows: Rows) -> int:
 
 
 def _runs(mask: Words, num_values: int, rows: Rows) -> tuple[Indices, Indices]:
-    """Where runs of rows that are not masked begin and end; at least one run, it may be empty."""
+    """Return starts and stops of runs of unmasked rows; at least one run, which may be empty."""
     row_length, phase = rows
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: _num_rows(num_values, rows)]
     edges = np.flatnonzero(np.diff(bits.view(np.int8), prepend=1, append=1))

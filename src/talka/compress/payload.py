@@ -1,10 +1,10 @@
-"""The bytes that travel: one header, then sections.
+"""Payloads: the bytes that are sent, one header and then sections.
 
     header   2 bytes "tk", version, code of the compressor, checksum (4), values (8), bytes (8)
     section  values (4), bytes of its body (4, the highest bit set: raw float32), body, padding to 4
 
-All numbers are little-endian. The checksum covers all else, so a payload that was cut or
-changed on its way is an error before anything is read from it.
+All numbers are little-endian. The checksum covers everything else, so a payload that was truncated
+or changed in transit is refused before anything is decoded.
 """
 
 import struct
@@ -31,7 +31,7 @@ MAX_SECTION_VALUES = 1 << 28  # its raw form still fits into 31 bits
 
 
 class Payload:
-    """What a compressor makes. `data` IS what travels: one uint8 tensor with its own header."""
+    """The result of an encoding: one uint8 tensor with its own header, sent as it is."""
 
     __slots__ = ("data",)
 
@@ -46,13 +46,13 @@ class Payload:
     def from_bytes(
         cls, data: "bytes | bytearray | memoryview | Tensor | NDArray[Any]"
     ) -> "Payload":
-        """What arrived, checked: cut to its own length, as buffers may be larger than payloads."""
+        """Return a checked payload from received bytes, which may be longer than the payload."""
         if isinstance(data, Tensor):
             received = data.detach().cpu().reshape(-1)
         else:
             received = torch.from_numpy(np.frombuffer(bytearray(data), np.uint8))
         if received.dtype != torch.uint8:
-            raise PayloadError("is no uint8 tensor")
+            raise PayloadError("is not a uint8 tensor")
         payload = cls(received[: _header(received.numpy()).num_bytes])
         payload.check()
         return payload
@@ -62,17 +62,19 @@ class Payload:
         return _header(self.data.numpy())
 
     def check(self) -> "PayloadHeader":
-        """The header, if the bytes are those that were written."""
+        """Return the header, or raise PayloadError if length or checksum do not match it."""
         data = self.data.numpy()
         header = _header(data)
         if header.num_bytes != len(data):
-            raise PayloadError(f"has {len(data)} bytes, its header says {header.num_bytes}")
+            raise PayloadError(f"has {len(data)} bytes, but {header.num_bytes} by its header")
         if seal_of(data) != header.checksum:
-            raise PayloadError("was changed on its way: its checksum does not match")
+            raise PayloadError("was changed in transit: its checksum does not match")
         return header
 
 
 class PayloadHeader(NamedTuple):
+    """The fields of a header that vary."""
+
     code: int
     checksum: int
     num_values: int
@@ -80,20 +82,22 @@ class PayloadHeader(NamedTuple):
 
 
 class PayloadSection(NamedTuple):
+    """One section of a payload."""
+
     start: int
-    """Of its values in the whole vector."""
+    """Index of its first value in the whole vector."""
     num_values: int
     raw: bool
     body: Bytes
 
 
 def padded(num_bytes: int) -> int:
-    """Sections begin at multiples of 4, so that floats in them can be viewed in place."""
+    """Round up to a multiple of 4: floats in sections can then be viewed in place."""
     return (num_bytes + 3) & ~3
 
 
 def seal_of(data: Bytes) -> int:
-    """The checksum that belongs into the header: of what follows it, and of the code before it."""
+    """Return the checksum for the header: of all bytes after it, and of the code before it."""
     return checksum(data[CHECKED_FROM:]) ^ int(data[3])
 
 
@@ -102,24 +106,25 @@ def _header(data: Bytes) -> PayloadHeader:
         raise PayloadError(f"has {len(data)} bytes, fewer than its header")
     magic, version, code, check, num_values, num_bytes = HEADER.unpack_from(data.data)
     if magic != MAGIC or version != VERSION:
-        raise PayloadError("does not begin as a payload does")
+        raise PayloadError("does not begin with the mark and version of a payload")
     if not HEADER.size <= num_bytes <= len(data):
-        raise PayloadError(f"has {len(data)} bytes, its header says {num_bytes}")
+        raise PayloadError(f"has {len(data)} bytes, but {num_bytes} by its header")
     return PayloadHeader(code, check, num_values, num_bytes)
 
 
 class PayloadWriter:
-    """Fills a buffer section by section; `finish` writes the header."""
+    """Writes a payload into a buffer, section by section; `finish` writes the header."""
 
     def __init__(self, buffer: Bytes, code: int) -> None:
         self._buffer, self._code = buffer, code
         self._used, self._num_values = HEADER.size, 0
 
     def room(self) -> Bytes:
-        """Where the body of the next section goes."""
+        """Return the free part of the buffer, where the body of the next section is written."""
         return self._buffer[self._used + SECTION.size :]
 
     def close_section(self, num_values: int, num_bytes: int, *, raw: bool = False) -> None:
+        """End a section whose body was written to `room`, and write its length before it."""
         SECTION.pack_into(
             self._buffer.data, self._used, num_values, num_bytes | (RAW if raw else 0)
         )
@@ -129,10 +134,12 @@ class PayloadWriter:
         self._num_values += num_values
 
     def raw_section(self, values: Floats) -> None:
+        """Write a section of uncompressed float32 values."""
         self.room()[: 4 * len(values)].view(np.float32)[:] = values
         self.close_section(len(values), 4 * len(values), raw=True)
 
     def finish(self) -> Bytes:
+        """Write the header, and return all bytes of the payload."""
         data = self._buffer[: self._used]
         HEADER.pack_into(data.data, 0, MAGIC, VERSION, self._code, 0, self._num_values, self._used)
         struct.pack_into("<I", data.data, 4, seal_of(data))
@@ -140,7 +147,7 @@ class PayloadWriter:
 
 
 def sections(payload: Payload, *, code: int, num_values: int) -> Iterator[PayloadSection]:
-    """The sections of a checked payload that has to hold `num_values` values."""
+    """Check a payload that has to hold `num_values` values, and yield its sections."""
     header = payload.check()
     if header.code != code:
         raise PayloadError(f"was made by compressor {header.code}, not by {code}")

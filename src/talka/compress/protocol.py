@@ -1,8 +1,8 @@
-"""What exchanges expect of a compressor, whether it is part of talka or not.
+"""The interface that exchanges expect of a compressor, whether it is part of talka or not.
 
 `SectionCompressor` in `base.py` implements all of this for one that can encode a section; see
-`examples/own_compressor.py`. A class that implements it on its own should inherit from `Compressor`,
-which answers False for every property.
+`examples/own_compressor.py`. A class that implements it on its own should inherit from
+`Compressor`, which answers False for every property.
 """
 
 from typing import Literal, Protocol, Self
@@ -31,8 +31,8 @@ class Properties(Protocol):
     safe_with_adam: bool = False
     """True if values arrive so nearly exact that Adam's variance is that of the gradients.
 
-    This has to hold with error feedback, too. Without feedback, Adam also suits compressors that are
-    `unbiased`."""
+    This has to hold with error feedback, too. Without feedback, Adam also suits compressors that
+    are `unbiased`."""
     keeps_largest: bool = False
     """True if a payload holds the K largest values, which is what `global-topk` needs."""
     keeps_residuals: bool = False
@@ -47,10 +47,10 @@ class Compressor(Properties, Protocol):
     """
 
     nonfinite: NonFinite
-    """What `encode` does with NaN and infinity.
+    """Treatment of NaN and infinity by `encode`.
 
-    "error" raises NonFiniteError with the name of the parameter; nothing is sent, and the state stays
-    finite. "pass" sends the piece so that it is not finite at the receivers either."""
+    "error" raises NonFiniteError with the name of the parameter; nothing is sent, and the state
+    stays finite. "pass" sends the piece so that it is not finite at the receivers either."""
 
     @property
     def spec(self) -> str:
@@ -128,7 +128,7 @@ _WIRE_MEMBERS = ("to_wire", "from_wire")
 
 
 def check_compressor(candidate: object) -> None:
-    """Raise InvalidValueError if an object lacks a member of `Compressor`, and name what it lacks."""
+    """Raise InvalidValueError if an object lacks members of `Compressor`; the error names them."""
     if isinstance(candidate, type):
         described, problem = f"class {_named(candidate)}", "this is a class, not an object of it"
     else:

@@ -1,10 +1,10 @@
-"""Random-k: values at indices that all workers draw alike, so that only values travel.
+"""Random-k: values at random indices that all workers share, so that only values are sent.
 
-One index is drawn in each of k strides (see `bits/strides.py`) from the seed that workers share.
-Without feedback a value is sent times the length of its stride, the inverse of its chance: the mean
-of many encodings is the value itself. With feedback it is sent as it is, since what was not sent
-comes again. Values of all workers stand for the same places, so sums can go round a ring as they
-are.
+One index is drawn in each of k strides (see `bits/strides.py`) from a seed that workers share.
+Without feedback a value is multiplied by the length of its stride, the inverse of its probability,
+so that the mean of many encodings is the value. With feedback it is sent as it is, since values
+that are not sent stay in the residual. The indices of all workers are equal, so their values can be
+summed.
 
     key of the draw (8)    values, float32
 """
@@ -34,12 +34,14 @@ _KEY_BYTES = 8
 
 
 class RandomK(KeepsShare, SummableCompressor):
+    """Keeps a share of the values, at random indices that all workers share."""
+
     name, code = "randomk", 21
     sparse = contracts = unbiased = detects_nonfinite = True
 
     def __init__(self, share: float, **options: Any) -> None:
         super().__init__(share, **options)
-        self._wired: dict[Layout, list[int]] = {}
+        self._keys_of: dict[Layout, list[int]] = {}
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
@@ -74,15 +76,15 @@ class RandomK(KeepsShare, SummableCompressor):
             else:
                 keys.append(self._draw(piece).shared)
                 parts.append(self._chosen(part, residual, piece, keys[-1]))
-        self._wired[layout] = keys
+        self._keys_of[layout] = keys
         return torch.from_numpy(np.concatenate(parts))
 
     def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         sums, target = as_floats(wire), as_floats(out)
         layout = nameless(len(target)) if layout is None else layout
-        if layout not in self._wired:
-            raise InvalidValueError("layout", layout, "one whose values were wired before")
-        keys = iter(self._wired[layout])
+        if layout not in self._keys_of:
+            raise InvalidValueError("layout", layout, "one that to_wire was called with")
+        keys = iter(self._keys_of[layout])
         at = 0
         for piece, whole in self._sections(layout):
             part = target[piece.start : piece.stop]
@@ -115,7 +117,7 @@ class RandomK(KeepsShare, SummableCompressor):
 
 
 def _choose(values: Floats, residual: Floats | None, count: int, key: int) -> Floats:
-    """What is sent; with a residual, that becomes the sums without it."""
+    """Return the values to send; with a residual, keep the sums without them there."""
     check_finite(values, residual)
     if residual is not None:
         chosen = np.empty(count, np.float32)

@@ -1,10 +1,10 @@
-"""How large sections were lately: the best guess of how large the next will be."""
+"""The size of recent sections, as an estimate of the next one's size."""
 
-_KEPT = 0.9  # of what was seen before, at each new section
+_KEPT = 0.9  # weight of all former sections at each new one
 
 
 class BytesSeen:
-    """Bytes a unit (a value, a word), of sections whose size depends on what they hold.
+    """Bytes per unit (a value, a word) of recent sections whose size depends on their values.
 
     >>> seen = BytesSeen(0.5)
     >>> seen.expected(1000)
@@ -15,14 +15,16 @@ class BytesSeen:
     """
 
     def __init__(self, guess: float) -> None:
-        """With what to expect before the first section."""
+        """Start with a guess of the bytes per unit, used until the first section."""
         self._guess = guess
         self._num_units = self._num_bytes = 0.0
 
     def note(self, num_units: int, num_bytes: int) -> None:
+        """Record the size of a section."""
         self._num_units = _KEPT * self._num_units + num_units
         self._num_bytes = _KEPT * self._num_bytes + num_bytes
 
     def expected(self, num_units: int) -> float:
+        """Return the expected bytes of a section of this many units."""
         per_unit = self._num_bytes / self._num_units if self._num_units else self._guess
         return num_units * per_unit

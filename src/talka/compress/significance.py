@@ -1,9 +1,9 @@
-"""Significance: an entry is sent, whole, once it is large against the others.
+"""Significance: an entry is sent once it is large compared with the others.
 
-Sent are entries of at least `ratio` times the root mean square of their section; the others wait in
-the residual until they have become that large (Hsieh et al., Gaia, NSDI 2017; here the threshold
-moves with the gradient). Without feedback they are dropped. At least the largest entry is sent, so
-it contracts. No more than one in `ratio`^2 can be that large, which bounds the size.
+Entries of at least `ratio` times the root mean square of their section are sent; the others stay in
+the residual until they are that large (Hsieh et al., Gaia, NSDI 2017; here the threshold follows
+the gradient). Without feedback they are dropped. At least the largest entry is sent, so it
+contracts. At most one entry in `ratio`^2 can be that large, which bounds the size.
 """
 
 import math
@@ -28,6 +28,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Significance(SectionCompressor):
+    """Sends entries of at least `ratio` times the root mean square of their section."""
+
     name, code = "significance", 23
     sparse = contracts = detects_nonfinite = True
 
@@ -54,7 +56,7 @@ class Significance(SectionCompressor):
         if ratio is None or ratio <= 0:
             raise SpecError(
                 ":".join([cls.name, "/".join(arguments)]).removesuffix(":"),
-                "does not say how many times the root mean square an entry must reach",
+                "does not give the multiple of the root mean square that entries must reach",
                 f"one number above 0: {cls.name}:3",
             )
         return cls(ratio, **options)
@@ -67,7 +69,7 @@ class Significance(SectionCompressor):
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
     ) -> int:
         squares = sum_of_squares(values, residual)
-        if not math.isfinite(squares):  # no square of a float32 overflows a float64
+        if not math.isfinite(squares):  # the square of a float32 does not overflow a float64
             raise FloatingPointError
         size = sparse.write(self._pick(values, residual, squares), len(values), room)
         self._seen.note(len(values), size)
@@ -100,7 +102,7 @@ class Significance(SectionCompressor):
 
 
 def sum_of_squares(values: Floats, residual: Floats | None) -> float:
-    """Of the sums with a residual: value i is added to sum i % 512, then those sums in order."""
+    """Return the sum of squares: value i is added to sum i % 512, then those sums in order."""
     return float(_sum_of_squares(values, residual))
 
 
@@ -111,13 +113,13 @@ def _sum_of_squares(values: Any, residual: Any) -> Any:
         block = values[start : start + _LANES]
         if residual is None:
             for lane in range(len(block)):
-                one = np.float64(block[lane])
-                lanes[lane] += one * one
+                value = np.float64(block[lane])
+                lanes[lane] += value * value
         else:
             rest = residual[start : start + _LANES]
             for lane in range(len(block)):
-                one = np.float64(np.float32(block[lane] + rest[lane]))
-                lanes[lane] += one * one
+                value = np.float64(np.float32(block[lane] + rest[lane]))
+                lanes[lane] += value * value
     total = 0.0
     for lane in range(_LANES):
         total += lanes[lane]

@@ -1,9 +1,9 @@
-"""Some values and where they stand: what top-k and significance write.
+"""Sections of selected values and their indices, as top-k and significance write them.
 
     count (4)    values, float32, in the order of their indices    indices, Rice-coded in words of 4
 
-Nothing is larger in this form than `max_bytes(num_values, count)` says: Rice codes have a longest
-one (see `bits/rice.py`), 5% above the mean.
+`max_bytes(num_values, count)` bounds the size: Rice codes have a maximum length (see
+`bits/rice.py`), 5% above the mean.
 """
 
 from typing import Any
@@ -20,15 +20,17 @@ _COUNT_BYTES = 4
 
 
 def max_bytes(num_values: int, count: int) -> int:
+    """Return an upper bound of the bytes of a section."""
     return _COUNT_BYTES + 4 * count + 4 * rice.max_words(num_values, count)
 
 
 def expected_bytes(num_values: int, count: float) -> float:
+    """Return the expected bytes of a section."""
     return _COUNT_BYTES + 4 * count + 4 * rice.expected_words(num_values, count)
 
 
 def write(picked: Picked, num_values: int, room: Bytes) -> int:
-    """Gives the number of bytes."""
+    """Write a section into `room`, and return the number of bytes."""
     count = len(picked.indices)
     words = rice.encode(picked.indices, num_values)
     size = _COUNT_BYTES + 4 * count + 4 * len(words)
@@ -40,9 +42,9 @@ def write(picked: Picked, num_values: int, room: Bytes) -> int:
 
 
 def read(body: Bytes, num_values: int) -> Picked:
-    """What was written, or PayloadError."""
+    """Read a section. Raise PayloadError if it cannot have been written by `write`."""
     if len(body) < _COUNT_BYTES or len(body) % 4:
-        raise PayloadError(f"has a section of {len(body)} bytes, no count and words")
+        raise PayloadError(f"has a section of {len(body)} bytes, which is not a count and words")
     words = body.view(np.uint32)
     count = int(words[0])
     if 1 + count > len(words):
@@ -52,7 +54,7 @@ def read(body: Bytes, num_values: int) -> Picked:
 
 
 def place(indices: rice.Indices, values: Floats, out: Floats, *, add: bool, scale: float) -> None:
-    """`out` becomes (or grows by) `scale` times the values at ascending indices."""
+    """Write `scale` times the values to ascending indices of `out`, or add them there."""
     if not add:
         out[:] = 0
     _place(indices, values, np.float32(scale), add, out)

@@ -1,4 +1,4 @@
-"""Keys of the state that checkpoints keep: typed in memory, text such as `worker/residual/w` in files."""
+"""Keys of saved state: typed in memory, text such as `worker/residual/fc.weight` in files."""
 
 from typing import Final, NamedTuple
 
@@ -21,7 +21,7 @@ class StateKey(NamedTuple):
     """
 
     kind: str
-    """`residual`, `momentum`, `start`, `times` or `floor`; `extra` for compressors outside of talka."""
+    """`residual`, `momentum`, `start`, `times`, `floor`, or `extra` outside of talka."""
     name: str
     """Name of the parameter."""
     offset: int | None = None

@@ -1,18 +1,18 @@
 """Threshold: entries of at least tau are sent as +tau or -tau; the rest stays in the residual.
 
-One sign bit and one Rice-coded gap an entry (Strom, Interspeech 2015). Above a density of a third
-the code of the gaps is a bitmap (see `bits/rice.py`), so nothing ever takes more than 2 bits a
-value. Without feedback what is smaller than tau is dropped, and of what is larger all but tau.
+One sign bit and one Rice-coded gap per entry (Strom, Interspeech 2015). Above a density of a third
+the gaps become a bitmap (see `bits/rice.py`), so a section never takes more than 2 bits per value.
+Without feedback, entries below tau are dropped, and larger entries are reduced to tau.
 
     tau (4)    count (4)    sign bits in words of 4    indices, Rice-coded in words of 4
 
-A fixed tau is in the unit of the gradient. With feedback the residual of an entry stays bounded as
-long as it grows by less than tau a step on average: what is sent is at most tau a step.
+A fixed tau has the unit of the gradient. With feedback the residual of an entry stays bounded if it
+grows by less than tau per step on average: an entry sends at most tau per step.
 
-An adaptive tau is the magnitude that a share of the values reach, estimated from a sample each time,
-so the density is right from the first step and whatever the gradients do. Two floors keep residuals
-bounded (`floor_after`). Each slice of a parameter, by name and offset, has its own: what is sent
-depends on what that slice was given before, never on which thread came first.
+An adaptive tau is the magnitude that a given share of the values reach, estimated from a sample
+each time, so the density is right from the first step on and for any gradients. Two floors keep
+residuals bounded (`floor_after`). Each slice of a parameter, by name and offset, has its own floor:
+it depends on the former values of that slice, never on the order of threads.
 """
 
 import math
@@ -42,7 +42,7 @@ _LARGEST_TAU = float(np.finfo(np.float32).max)
 
 
 class Threshold(SectionCompressor):
-    """With `tau` a fixed threshold, without one that aims at a density."""
+    """Sends +tau or -tau for large entries; without `tau`, the threshold aims at a density."""
 
     name, code = "threshold", 22
     sparse = contracts = detects_nonfinite = True
@@ -83,7 +83,7 @@ class Threshold(SectionCompressor):
             pass
         raise SpecError(
             ":".join([cls.name, "/".join(arguments)]).removesuffix(":"),
-            "does not say which values are large enough",
+            "does not give the threshold of large values",
             "a number above 0 (threshold:0.001), or a density to aim at, above 0 and up to 1 "
             "(threshold:auto/0.01; threshold:auto means 0.01)",
         )
@@ -103,7 +103,7 @@ class Threshold(SectionCompressor):
         tau = self._tau(values, residual, piece, draw.noise)
         guess = round(1.25 * self._last_density * len(values))
         picked = select(values, residual, magnitude_bits(tau), step=tau, guess=guess)
-        check_finite(picked.values)  # what is not finite is always large enough
+        check_finite(picked.values)  # values that are not finite always reach the threshold
         if self.tau is None:
             floor = floor_after(picked.values, self._floor(piece))
             self._floors[piece.name, piece.offset] = floor
@@ -159,28 +159,28 @@ class Threshold(SectionCompressor):
 
 
 def quantile(values: Floats, residual: Floats | None, density: float, key: int) -> float:
-    """The magnitude that a share `density` of a sample reaches, at least one of them."""
+    """Return the magnitude that a share `density` of a sample reaches, and at least one value."""
     size = min(len(values), max(len(values) // 32, 1 << 12), 1 << 14)
-    some = sample(values, residual, size, key)
-    least, _ = kth_largest(some.view(np.int32), min(max(round(density * size), 1), size))
+    sampled = sample(values, residual, size, key)
+    least, _ = kth_largest(sampled.view(np.int32), min(max(round(density * size), 1), size))
     return float(np.int32(least).view(np.float32))
 
 
 def _half_the_mean(values: Floats, residual: Floats | None) -> float:
-    """Of the magnitudes that are not zero, where most are: a tau to begin with."""
+    """Return half the mean of the nonzero magnitudes: the first tau if most values are zero."""
     wanted = np.abs(values if residual is None else values + residual)
     count = np.count_nonzero(wanted)
     return float(wanted.sum(dtype=np.float64)) / (2 * count) if count else 0.0
 
 
 def floor_after(picked: Floats, floor: float) -> float:
-    """What tau must not be below the next time: 1/256 of the largest and 1/4 of the mean picked.
+    """Return the smallest tau of the next time: 1/256 of the largest and 1/4 of the mean picked.
 
-    No entry then gathers more than about 256 steps. If one holds more than 256 times the largest
-    entry that a gradient ever has, then tau is larger than what a step adds to it, and it shrinks.
-    The price: while one entry is that much larger than the others, they wait. On gaussian
-    gradients the largest is twice tau, and neither floor is active. The mean matters where fewer
-    entries than aimed at are not zero: any tau above zero would do for the density.
+    No entry then accumulates more than about 256 steps: if it holds more than 256 times the largest
+    entry of any gradient, tau exceeds what a step adds to it, and it shrinks. The price is that
+    other entries wait while one is that much larger. On gaussian gradients the largest is twice
+    tau, and neither floor is active. The mean matters where fewer entries than the target density
+    are nonzero: any tau above zero would meet that density.
     """
     if not len(picked):
         return floor / 2
@@ -203,7 +203,7 @@ def _write(tau: float, picked: Picked, num_values: int, room: Bytes) -> int:
 
 def _read(body: Bytes, num_values: int) -> tuple[np.float32, rice.Indices, rice.Words]:
     if len(body) < _HEAD_BYTES or len(body) % 4:
-        raise PayloadError(f"has a section of {len(body)} bytes, no tau, count and words")
+        raise PayloadError(f"has a section of {len(body)} bytes, which is not tau, count and words")
     words = body.view(np.uint32)
     tau, count = words[:1].view(np.float32)[0], int(words[1])
     num_signs = -(-count // 32)
@@ -217,7 +217,7 @@ def _read(body: Bytes, num_values: int) -> tuple[np.float32, rice.Indices, rice.
 
 @compiled
 def _total_and_largest(picked: Any) -> tuple[float, float]:
-    """Of magnitudes, from the first to the last."""
+    """Return sum and maximum of the magnitudes, added from first to last."""
     total = largest = 0.0
     for at in range(len(picked)):
         magnitude = np.float64(np.abs(picked[at]))

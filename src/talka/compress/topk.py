@@ -1,13 +1,14 @@
 """Top-k: the largest entries of each section by magnitude, with their indices.
 
-Exactly the k largest, whatever the size; of equal ones those with the lowest indices; zeros never,
-so that a section with fewer other values is smaller. Biased, so it is used with error feedback:
-what is not sent is part of what is wanted next time (Stich et al., arXiv:1809.07599).
+The result is exactly the k largest, for any size; of equal values, those with the lowest indices;
+never zeros, so a section with fewer nonzero values is smaller. It is biased, so it is used with
+error feedback: values that are not sent are part of the next encoding (Stich et al.,
+arXiv:1809.07599).
 
-A large section takes one pass, and one before that looks for NaN where a residual would be changed:
-a threshold from a sample is set so low that a few more than k values reach it, and the k largest
-are taken of those. Where the sample misleads (most values are equal, say), the digits of all values
-are counted, which takes a few passes more. Either way the same values are sent.
+A large section takes one pass, and with a residual another one before it that looks for NaN. A
+threshold from a sample is set so low that a few more than k values reach it, and the k largest of
+those are sent. If the sample is misleading (for example, if most values are equal), the digits of
+all values are counted, which takes a few more passes. The same values are sent either way.
 """
 
 import math
@@ -24,11 +25,13 @@ from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
 
 COUNTED_UP_TO = 1 << 14
-"""Values of a section for which a sample does not pay."""
+"""Largest number of values per section for which counting is faster than a sample."""
 _SMALLEST = magnitude_bits(1e-45)
 
 
 class TopK(KeepsShare):
+    """Keeps the largest values of each section."""
+
     name, code = "topk", 20
     sparse = contracts = keeps_largest = detects_nonfinite = True
 
@@ -38,7 +41,7 @@ class TopK(KeepsShare):
         if residual is not None:
             check_finite(values, residual)
         picked = pick_largest(values, residual, self._count(len(values)), draw.noise)
-        check_finite(picked.values)  # what is not finite is always among the largest
+        check_finite(picked.values)  # values that are not finite are always among the largest
         return sparse.write(picked, len(values), room)
 
     def decode_section(self, body: Bytes, out: Floats, *, add: bool, scale: float) -> None:
@@ -53,21 +56,21 @@ class TopK(KeepsShare):
 
 
 def pick_largest(values: Floats, residual: Floats | None, count: int, key: int) -> Picked:
-    """The largest sums; the residual becomes the sums without them."""
+    """Return the largest sums of value and residual; the residual becomes the other sums."""
     depth, size = _depth(len(values), count)
     if depth >= size:
         wanted = values if residual is None else np.add(values, residual, out=residual)
         return _of_all(wanted, residual, count)
-    some = sample(values, residual, size, key)
-    least = max(np.int32(kth_largest(some.view(np.int32), depth)[0]), _SMALLEST)
+    sampled = sample(values, residual, size, key)
+    least = max(np.int32(kth_largest(sampled.view(np.int32), depth)[0]), _SMALLEST)
     guess = round(1.25 * depth / size * len(values))
-    found = select(values, residual, least, guess=guess, limit=4 * guess)
-    if found.stop == len(values) and (len(found.indices) >= count or least == _SMALLEST):
-        return narrow(found, count, residual)
+    picked = select(values, residual, least, guess=guess, limit=4 * guess)
+    if picked.stop == len(values) and (len(picked.indices) >= count or least == _SMALLEST):
+        return narrow(picked, count, residual)
     if residual is None:
         return _of_all(values, None, count)
-    put_back(found, residual)
-    residual[found.stop :] += values[found.stop :]
+    put_back(picked, residual)
+    residual[picked.stop :] += values[picked.stop :]
     return _of_all(residual, residual, count)
 
 
@@ -79,7 +82,10 @@ def _of_all(wanted: Floats, residual: Floats | None, count: int) -> Picked:
 
 
 def _depth(num_values: int, count: int) -> tuple[int, int]:
-    """How many of how large a sample reach a threshold that almost always `count` values reach."""
+    """Return k and the size of a sample whose k-th largest value at least `count` values reach.
+
+    That holds almost always; (0, 0) if the section is too small for a sample.
+    """
     if num_values <= COUNTED_UP_TO:
         return 0, 0
     size = min(max(num_values // 32, 1 << 12), 1 << 15)

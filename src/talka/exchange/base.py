@@ -1,8 +1,8 @@
 """The base class of exchanges: all workers give a flat vector, and all get its average.
 
 A subclass defines in `steps` how one vector is averaged; it sends and receives through a `Call`.
-`compressed.py` has the base class of exchanges of compressed vectors. Every worker gets bit-identical
-results.
+`compressed.py` has the base class of exchanges of compressed vectors. Every worker gets
+bit-identical results.
 """
 
 import itertools

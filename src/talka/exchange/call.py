@@ -1,7 +1,7 @@
 """One call of `Exchange.average`: its vector, its messages and its buffers.
 
 Exchanges send and receive through a `Call`, which counts bytes, times encoding and decoding, gives
-each message a tag of its own, and keeps buffers alive until the call ends.
+each message its own tag, and keeps buffers alive until the call ends.
 """
 
 from typing import Protocol
@@ -85,7 +85,7 @@ class Call:
         return payload.num_bytes
 
     def send(self, data: Tensor, to: int, *, phase: int = 0) -> Awaited:
-        """Start sending a tensor to a rank; `phase` tells messages between two ranks apart."""
+        """Start sending a tensor to a rank; messages between two ranks differ by `phase`."""
         self._meter.sent_bytes += data.numel() * data.element_size()
         other, group = self._channel.global_ranks[to], self._channel.group
         tag = self._first_tag + phase

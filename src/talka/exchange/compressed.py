@@ -16,8 +16,8 @@ from talka.network import Cost, Network
 class CompressedExchange(Exchange):
     """An exchange of what a compressor encodes.
 
-    Each worker has a copy of the compressor for its gradients (`worker`). Exchanges that encode sums
-    or averages again have a second copy (`owner`), with residuals of its own.
+    Each worker has a copy of the compressor for its gradients (`worker`). Exchanges that encode
+    sums or averages again have a second copy (`owner`), with separate residuals.
     """
 
     encodes_twice: ClassVar[bool] = False

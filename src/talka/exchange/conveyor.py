@@ -1,12 +1,12 @@
-"""One thread that carries all exchanges of a worker, first in, first out.
+"""One thread that runs all exchanges of a worker, first in, first out.
 
-An exchange is written as a generator: it encodes, posts sends and receives, and yields what it waits
-for. Before the thread waits for the oldest, it starts what came meanwhile, so one bucket is encoded
-while another travels. It never waits for anything but the oldest: a rank that waited for a younger
-one could hold up a rank that needs it for an older one, and both would wait for ever.
-All messages carry tags, so the order in which they are posted is of no account. Of collectives, which
-have no tags, an exchange may issue one at its start: two issued in different order on two ranks would
-return wrong sums without an error.
+An exchange is written as a generator: it encodes, posts sends and receives, and yields the messages
+that it waits for. Before the thread waits for the oldest exchange, it starts new ones, so one
+bucket is encoded while another is sent. It only ever waits for the oldest: a rank that waited for a
+younger exchange could block a rank that needs it for an older one, and both would deadlock. All
+messages have tags, so the order in which they are posted does not matter. Collectives have no tags,
+so an exchange may issue only one, at its start: two that are issued in different orders on two
+ranks would return wrong sums without an error.
 """
 
 import atexit
@@ -23,19 +23,19 @@ from talka.guard import Caught
 
 
 class Awaited(Protocol):
-    """What `torch.distributed` returns for an operation that goes on."""
+    """An operation in progress, as `torch.distributed` returns it."""
 
     def wait(self) -> object: ...
 
 
 Steps = Generator[Iterable[Awaited], None, None]
-"""Yields what has to be done before it can go on."""
+"""A generator that yields the operations it waits for before it continues."""
 
 Job = tuple[Callable[[], Steps], Callable[[], object], "Future[object]"]
 
 
 class Conveyor:
-    """Runs exchanges in a thread of its own."""
+    """Runs exchanges in a thread."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -46,13 +46,13 @@ class Conveyor:
         atexit.register(self.close)
 
     def put(self, start: Callable[[], Steps], result: Callable[[], object]) -> "Future[object]":
-        """The future is set to `result()` when the steps are through, or to what they raised."""
+        """Queue an exchange; the future gets `result()` when its steps are done, or their error."""
         future: Future[object] = Future()
         self._queue.put((start, result, future))
         return future
 
     def close(self) -> None:
-        """End the thread once it has nothing to do; what hangs is left to the end of the process."""
+        """End the thread when it is idle; one that hangs ends with the process."""
         atexit.unregister(self.close)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._queue.put(None)
@@ -61,27 +61,29 @@ class Conveyor:
     def _run(self) -> None:
         while True:
             if self._active and self._queue.empty():
-                self._go_on(0, *self._active.popleft())
+                self._advance(0, *self._active.popleft())
                 continue
             new = self._queue.get()
             if new is None:
                 break
-            self._go_on(len(self._active), None, (), new)
+            self._advance(len(self._active), None, (), new)
         while self._active:
-            self._go_on(0, *self._active.popleft())
+            self._advance(0, *self._active.popleft())
 
-    def _go_on(self, place: int, steps: Steps | None, awaited: Iterable[Awaited], job: Job) -> None:
+    def _advance(
+        self, place: int, steps: Steps | None, awaited: Iterable[Awaited], job: Job
+    ) -> None:
         """Run one exchange up to its next wait; without steps it has not started yet.
 
-        Whatever the exchange raises, also while it starts, is set on its own future.
+        Errors of the exchange, also while it starts, are set on its own future.
         """
         start, result, future = job
         with Caught() as caught:
             if steps is None:
                 steps = start()
             with self._meter.timed("wait_s"):
-                for one in awaited:
-                    one.wait()
+                for operation in awaited:
+                    operation.wait()
             more = next(steps, None)
             if more is not None:
                 self._active.insert(place, (steps, more, job))
@@ -89,7 +91,7 @@ class Conveyor:
             self._meter.num_calls += 1
             future.set_result(result())
         error = caught.error
-        if error is not None and not isinstance(error, Exception):  # a future takes no other
-            error = RuntimeError(f"the exchange was ended by {error!r}")
+        if error is not None and not isinstance(error, Exception):  # futures accept Exceptions only
+            error = RuntimeError(f"the exchange ended with {error!r}")
         if error is not None:
             future.set_exception(error)

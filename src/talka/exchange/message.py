@@ -1,6 +1,6 @@
-"""What is under way between this worker and others; its errors name the ranks at the other end.
+"""Messages in flight, whose errors name the ranks at the other end.
 
-gloo's own errors have addresses only, and those of processes that may be gone.
+Errors of gloo have addresses only, of processes that may have ended.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from talka.errors import LostWorkerError
 
 
 class Message:
-    """A send, a receive or a collective that was started, and the ranks that it depends on."""
+    """A send, receive or collective in flight, and the ranks that it depends on."""
 
     def __init__(self, start: Callable[[], "dist.Work | None"], ranks: Sequence[int]) -> None:
         self._ranks = tuple(ranks)
@@ -31,7 +31,7 @@ class Message:
 
 
 def _reason(error: RuntimeError) -> str:
-    """Return what gloo reports, without the source line before it and the advice behind it.
+    """Return the error of gloo without the source line before it and the advice after it.
 
     >>> _reason(RuntimeError("[/gloo/pair.cc:534] Connection closed by peer [::1]:5. This is ..."))
     'Connection closed by peer [::1]:5'

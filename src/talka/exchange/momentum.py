@@ -2,9 +2,9 @@
 
 An optimizer adds momentum to averages. With a sparse compressor, an entry of an average holds what
 accumulated over many steps, and the optimizer's momentum repeats it for more steps, whatever the
-gradients are by then. Momentum of a worker's own gradients is sent whole when its entry is sent. Lin
-et al. (arXiv:1712.01887) call this momentum correction; they also clear the momentum of entries that
-were sent, which is not done here.
+gradients are by then. Momentum of a worker's own gradients is sent whole when its entry is sent.
+Lin et al. (arXiv:1712.01887) call this momentum correction; they also clear the momentum of entries
+that were sent, which is not done here.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Exchanges by name, and the default exchange of each compressor.
 
 `open_exchange("onebit+ef")` is two-phase, `open_exchange("none")` a ring, and sparse payloads of a
-few workers are gathered; another exchange can be named: `open_exchange("topk:0.01+ef", "two-phase")`.
-`powersgd:4` is compressor and exchange at once.
+few workers are gathered; another exchange can be named: `open_exchange("topk:0.01+ef",
+"two-phase")`. `powersgd:4` is compressor and exchange at once.
 """
 
 from typing import Any
@@ -47,8 +47,8 @@ def open_exchange(
     """Open the exchange for a compressor such as `onebit+ef`; all workers of the group call it.
 
     A compressor given as an object has its own seed, `nonfinite` and `min_compressed_values`; those
-    of a short form are 0, "error" and 0 unless given. With `momentum`, the momentum of each worker is
-    averaged: see `talka.exchange.momentum`.
+    of a short form are 0, "error" and 0 unless given. With `momentum`, the momentum of each worker
+    is averaged: see `talka.exchange.momentum`.
     """
     factor_rank = powersgd_rank(compressor)
     if factor_rank is not None:
@@ -76,17 +76,17 @@ def compressor_of(
     nonfinite: NonFinite | None = None,
     min_compressed_values: int | None = None,
 ) -> Compressor:
-    """Return the compressor of a short form, or a checked object; options must not contradict it."""
+    """Return the compressor of a short form, or check an object, also for other options."""
     options: dict[str, Any] = {
         "seed": seed,
         "nonfinite": nonfinite,
         "min_compressed_values": min_compressed_values,
     }
-    given = {option: value for option, value in options.items() if value is not None}
+    requested = {option: value for option, value in options.items() if value is not None}
     if isinstance(compressor, str):
-        return compress.compressor(compressor, **given)
+        return compress.compressor(compressor, **requested)
     check_compressor(compressor)
-    for option, value in given.items():
+    for option, value in requested.items():
         own = getattr(compressor, option, None)
         if own != value:
             raise InvalidValueError(
@@ -117,8 +117,8 @@ def resparsifies(compressor: Compressor, exchange: str, num_workers: int) -> boo
     """Return True if an exchange sparsifies averages again although gathering is affordable.
 
     An owner of two phases keeps the same share of the average as each worker of its gradients, so
-    most of what was sent is delayed once more. Gathering loses nothing the second time. It sends P/2
-    times as much, which is affordable for sparse payloads of a few workers.
+    most of what was sent is delayed once more. Gathering loses nothing the second time. It sends
+    P/2 times as much, which is affordable for sparse payloads of a few workers.
     """
     is_resent = compressor.sparse and not compressor.summable
     return is_resent and num_workers <= MAX_GATHERED and exchange != AllGather.name

@@ -1,4 +1,4 @@
-"""Undoing what an average did to momentum and residuals, where its result is not used."""
+"""Restoring momentum and residuals after an average whose result is not used."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from talka.compress import Piece
 
 
 class Snapshot:
-    """Copies of the state of some slices of parameters; state that did not exist yet was zero.
+    """Copies of the state of some slices of parameters; missing state counts as zero.
 
     >>> import torch
     >>> residuals = {"w": torch.ones(3)}
@@ -32,6 +32,7 @@ class Snapshot:
         ]
 
     def restore(self) -> None:
+        """Write the copies back."""
         for state, piece, copy in self._copies:
             if copy is not None:
                 _slice_of(state[piece.name], piece).copy_(copy)

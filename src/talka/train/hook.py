@@ -40,9 +40,9 @@ from talka.train.saved import Progress, common_number, from_dict, load_state, sa
 from talka.train.unused import UnusedParameters
 
 MIN_COMPRESSED_VALUES = 256
-"""Number of values below which a parameter is sent uncompressed. Compressing so few is worth its time
-only on links below about half a Gbit/s (`benchmarks/compressors.py` prints it by size), and biases
-are better sent exactly."""
+"""Number of values below which a parameter is sent uncompressed. Compressing fewer is worth its
+time only on links below about half a Gbit/s (`benchmarks/compressors.py` prints it by size), and
+biases are better sent exactly."""
 
 
 class Hook:
@@ -175,7 +175,7 @@ class Hook:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write the state that the next step depends on, one file per rank. All workers must call it."""
+        """Write the state of the exchange, one file per rank. All workers must call it."""
         save_state(self.exchange, Path(folder), self._shapes(), self._progress())
 
     def load(self, folder: str | Path) -> None:
@@ -214,7 +214,7 @@ class Hook:
         return {name: tuple(parameter.shape) for parameter, name in self._names.items()}
 
     def close(self) -> None:
-        """Write the last comparison of the run, and end the exchange thread. May be called twice."""
+        """Write the last comparison of the run, and end the thread. May be called twice."""
         self._closing()
 
     def __enter__(self) -> Self:
@@ -229,7 +229,8 @@ class Hook:
         self.close()
 
     def watch(self, ddp: DistributedDataParallel) -> None:
-        """Keep residuals of parameters that no worker uses in a step, if DDP allows unused parameters.
+        """Keep residuals of parameters that no worker uses in a step, if DDP allows unused
+        parameters.
 
         `attach` calls it. A trainer that registers `exchange_hook` itself calls it with its DDP
         model if that has `find_unused_parameters=True` or `static_graph=True`.
@@ -290,7 +291,7 @@ class Hook:
         return average
 
     def _warm_up_exchange(self) -> Exchange:
-        """Return the exchange of uncompressed gradients, from which FrozenAdam learns its variance."""
+        """Return the exchange of uncompressed gradients for the warm-up of FrozenAdam."""
         parts = self._open_parts
         if parts.warm_up is None:
             assert parts.exchange is not None, "opened before the first bucket"
@@ -353,8 +354,9 @@ def attach(
     min_compressed_values
         Number of values below which a parameter is sent uncompressed; 256 by default.
     momentum
-        Momentum that each worker adds to its own gradients before they are compressed; the optimizer
-        must then be SGD without momentum. Sparse compressors need it to keep their accuracy.
+        Momentum that each worker adds to its own gradients before they are compressed; the
+        optimizer must then be SGD without momentum. Sparse compressors need it to keep their
+        accuracy.
     scaler
         The torch.amp.GradScaler of the loop: residuals and momentum follow its factor, and are kept
         in steps that it skips; `nonfinite` is then "pass".
@@ -372,7 +374,7 @@ def attach(
         momentum=momentum,
         scaler=scaler,
     )
-    hook.exchange  # noqa: B018  # opened now, so that a wrong name is reported before the first step
+    hook.exchange  # noqa: B018  # opened now, so that a wrong name is reported now
     hook.watch(ddp)
     ddp.register_comm_hook(hook, exchange_hook)
     return hook

@@ -12,8 +12,8 @@ from talka.errors import InvalidValueError
 def unwrapped(optimizer: Any) -> Optimizer:
     """Return the optimizer inside of wrappers such as those of accelerate and Lightning.
 
-    A wrapper has `param_groups`, and the optimizer or a further wrapper in `.optimizer`. The type of
-    a wrapper does not help: accelerate's is a `torch.optim.Optimizer` itself.
+    A wrapper has `param_groups`, and the optimizer or a further wrapper in `.optimizer`. The type
+    of a wrapper does not help: accelerate's is a `torch.optim.Optimizer` itself.
     """
     inner = optimizer
     while hasattr(inner, "param_groups") and hasattr(inner, "optimizer"):
@@ -23,8 +23,8 @@ def unwrapped(optimizer: Any) -> Optimizer:
         raise InvalidValueError(
             "optimizer",
             f"{kind.__module__}.{kind.__qualname__}",
-            "a torch.optim.Optimizer, or a wrapper that has param_groups and keeps the optimizer in "
-            "`.optimizer`; give attach() the inner optimizer",
+            "a torch.optim.Optimizer, or a wrapper that has param_groups and keeps the optimizer "
+            "in `.optimizer`; give attach() the inner optimizer",
         )
     return inner
 
@@ -63,8 +63,8 @@ def warn_of_adam(optimizer: Optimizer, spec: str, properties: Properties) -> Non
         return
     if not (properties.safe_with_adam or properties.unbiased):
         warnings.warn(
-            f"{kind} with {spec!r} may diverge: its variance would be that of compressed gradients. "
-            "Use talka.train.FrozenAdam, which compresses momentum under a frozen variance; or SGD "
-            "with momentum; or an unbiased compressor such as 'qsgd:7', or 'bf16'.",
+            f"{kind} with {spec!r} may diverge: its variance would be that of compressed "
+            "gradients. Use talka.train.FrozenAdam, which compresses momentum under a frozen "
+            "variance; or SGD with momentum; or an unbiased compressor such as 'qsgd:7', or 'bf16'.",
             stacklevel=4,
         )

@@ -1,8 +1,8 @@
-"""Residuals under a learning rate that changes.
+"""Rescaling residuals when the learning rate changes.
 
-A residual is a gradient that was not applied yet. Had it been applied in its own step, it would have
-moved the weights by the learning rate of that step; so when the rate changes, the residual has to be
-multiplied by the old rate over the new one.
+A residual is a gradient that was not applied yet. In its own step it would have been multiplied by
+the learning rate of that step; so when the rate changes, the residual has to be multiplied by the
+old rate over the new one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from torch.optim import Optimizer
 
 
 class LearningRates:
-    """Remembers each parameter's learning rate of the step before."""
+    """The learning rate of each parameter in the previous step."""
 
     def __init__(self, optimizer: Optimizer, names: Mapping[nn.Parameter, str]) -> None:
         self._optimizer, self._names = optimizer, names
         self._before = self._rates()
 
     def rescale(self, residuals: Sequence[dict[str, Tensor]]) -> None:
-        """Called before the first exchange of a step, when nothing is on its way."""
+        """Multiply residuals by old over new rate; called before the first exchange of a step."""
         now = self._rates()
         for name, rate in now.items():
             before = self._before.get(name, rate)
@@ -30,11 +30,11 @@ class LearningRates:
         self._before = {name: rate or self._before.get(name, 0.0) for name, rate in now.items()}
 
     def state(self) -> dict[str, float]:
-        """The learning rate that the residuals of each parameter belong to."""
+        """Return the learning rate that the residuals of each parameter belong to."""
         return dict(self._before)
 
     def load_state(self, rates: Mapping[str, float]) -> None:
-        """Take residuals for gradients of these rates; parameters without one keep theirs."""
+        """Set the rates that residuals belong to; parameters without one keep theirs."""
         self._before |= {name: rate for name, rate in rates.items() if name in self._before}
 
     def _rates(self) -> dict[str, float]:

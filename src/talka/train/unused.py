@@ -1,10 +1,10 @@
-"""Residuals of parameters that no worker used in a step.
+"""Keeping the residuals of parameters that no worker used in a step.
 
-With `find_unused_parameters=True`, DDP puts zeros into its bucket for a parameter without a gradient,
-and drops the average if no worker used the parameter. The residual that was sent with those zeros
-would be lost. Which parameters no worker used is known only after the backward pass, when DDP has
-added up its own flags. Until then, copies of the state of all parameters that this worker did not
-use are kept; afterwards the state of those that no worker used is restored.
+With `find_unused_parameters=True`, DDP puts zeros into its bucket for a parameter without a
+gradient, and drops the average if no worker used the parameter. The residual that was sent with
+those zeros would be lost. The parameters that no worker used are known only after the backward
+pass, when DDP has summed its flags. Until then, copies of the state of all parameters that this
+worker did not use are kept; afterwards the state of those that no worker used is restored.
 """
 
 from typing import Any
@@ -22,8 +22,8 @@ class UnusedParameters:
     """Restores momentum and residuals of parameters whose averages DDP drops."""
 
     def __init__(self, ddp: DistributedDataParallel) -> None:
-        # The number of workers that use each parameter, which DDP updates after every backward pass.
-        # Asked for now: DDP holds a lock while it calls the hook.
+        # Number of workers that use each parameter; DDP updates it after every backward pass.
+        # Requested now, since DDP holds a lock while it calls the hook.
         self._num_users: Tensor = ddp.reducer._get_local_used_map()
         self._names = [  # in the order of DDP's flags
             name
@@ -45,15 +45,15 @@ class UnusedParameters:
                 self._snapshots[piece.name] = exchange.snapshot([piece])
 
     def _is_view(self, name: str) -> bool:
-        """Whether DDP writes the average into a gradient in any case, as it is part of the bucket."""
+        """Return True if a gradient is part of its bucket: DDP then always writes its average."""
         return self._has_views and self._parameters[name].grad is not None
 
     def end_step(self) -> None:
-        """Expect the gradients of the next step; called with the last bucket of a step."""
+        """Forget which parameters were used; called with the last bucket of a step."""
         self._used.clear()
 
     def settle(self) -> None:
-        """Restore the state of what no worker used; called between two steps."""
+        """Restore the state of parameters that no worker used; called between two steps."""
         snapshots, self._snapshots = self._snapshots, {}
         if snapshots:
             for name, num_users in zip(self._names, self._num_users.tolist(), strict=True):
@@ -61,12 +61,13 @@ class UnusedParameters:
                     snapshots[name].restore()
 
     def close(self) -> None:
+        """Remove the hooks on parameters."""
         for handle in self._handles:
             handle.remove()
 
 
 def _note_use(parameter: Any, name: str, used: set[str]) -> RemovableHandle:
-    """Note the name of a parameter whenever it gets a gradient, as DDP does."""
+    """Record the name of a parameter whenever it gets a gradient, as DDP does."""
 
     def note(_: Tensor) -> None:
         used.add(name)

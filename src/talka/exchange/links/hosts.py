@@ -1,4 +1,4 @@
-"""Which ranks share a host."""
+"""Finding the ranks that share a host."""
 
 import hashlib
 import os
@@ -9,14 +9,14 @@ import torch.distributed as dist
 
 
 def hosts_of_all(group: dist.ProcessGroup | None) -> tuple[int, ...]:
-    """The host of every rank of a group, numbered as they come; all ranks have to call it.
+    """Return the host of every rank of a group, numbered from 0. All ranks must call it.
 
-    A host is a `GROUP_RANK`, as torchrun and the lab set it, or else the machine's name.
+    A host is identified by `GROUP_RANK`, which torchrun and the lab set, or by the machine's name.
     """
     name = os.environ.get("GROUP_RANK") or socket.gethostname()
     number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
     gathered = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
     dist.all_gather(gathered, torch.tensor([number]), group=group)
-    numbers = [int(one) for one in gathered]
+    numbers = [int(tensor) for tensor in gathered]
     order = list(dict.fromkeys(numbers))
     return tuple(order.index(number) for number in numbers)

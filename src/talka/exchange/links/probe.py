@@ -2,9 +2,9 @@
 
     rounds of host pairs (a tournament) -> pings -> bytes one way -> bytes the other way -> matrices
 
-No host is in two measurements at a time, so none shares its port with another. Ranks of one host
-share that port, so one pair of ranks speaks for each pair of hosts, and one for the inside of each.
-Rates are of payload: of a link of 100 Mbit/s, TCP and Ethernet headers leave 95.6.
+No host is in two measurements at a time, so measurements do not share a port. Ranks of one host
+share its port, so one pair of ranks measures each pair of hosts, and one pair the inside of each
+host. Rates are of payload: TCP and Ethernet headers leave 95.6 of a link of 100 Mbit/s.
 """
 
 import statistics
@@ -23,28 +23,28 @@ from talka.network import LOOPBACK, Link, Network
 
 Matrix = tuple[tuple[float, ...], ...]
 
-MIN_MEASURE_S = 0.3  # shorter, and slow start and token buckets flatter or hide the rate
-_ENOUGH = 0.7  # of the time that was meant: the sizes are guessed from the trial before
+MIN_MEASURE_S = 0.3  # shorter measurements are distorted by slow start and token buckets
+_ENOUGH = 0.7  # share of the intended time: sizes are estimated from the previous trial
 _NUM_WARM_UPS, _MIN_PINGS, _MAX_PINGS, _PINGS_S = 5, 10, 200, 0.1
 _FIRST_BYTES, _MAX_CHUNK_BYTES, _NUM_CHUNKS, _MAX_GROWTH, _MAX_TRIALS = 16_000, 4_000_000, 16, 64, 8
-_SAME = 0.7  # of a rate: hosts that differ by less have, for all we can say, equal links
+_SAME = 0.7  # share of a rate: hosts that differ by less count as having equal links
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What was measured; the same on every rank. The diagonals are 0: nothing is measured there."""
+    """Measured latencies and rates, the same on every rank. Diagonals are 0."""
 
     hosts: tuple[int, ...]
-    """The host of every rank."""
+    """Host of every rank."""
 
     latency_s: Matrix
-    """One way: half of the median round trip of small messages."""
+    """Seconds one way: half of the median round trip of small messages."""
 
     rate_bits_per_s: Matrix
-    """From the rank of the row to the rank of the column."""
+    """Bits per second from the rank of the row to the rank of the column."""
 
     def network(self) -> Network:
-        """Links for the cost model: a host's own is what is seen where the other end is no slower.
+        """Return links for the cost model; a link is as fast as the host's pairs with faster hosts.
 
         >>> rates = ((0.0, 100e6, 20e6), (100e6, 0.0, 20e6), (20e6, 20e6, 0.0))
         >>> latencies = ((0.0, 1e-4, 1e-4), (1e-4, 0.0, 1e-4), (1e-4, 1e-4, 0.0))
@@ -65,7 +65,7 @@ class ProbeResult:
         return Network(tuple(links), workers_per_host=counts, inner=inner or LOOPBACK)
 
     def _inner(self) -> Link | None:
-        """Between two ranks of one host, if any host has two."""
+        """Return the link between two ranks of one host, if any host has two."""
         pairs = [
             (sender, receiver)
             for sender, receiver in _pairs(len(self.hosts))
@@ -81,21 +81,21 @@ class ProbeResult:
     def _by_host(
         self, matrix: Matrix, value: Callable[[float], float] = float
     ) -> dict[tuple[int, int], float]:
-        """Median of both directions, for every two hosts."""
-        seen: dict[tuple[int, int], list[float]] = {}
+        """Return the median of both directions for each pair of hosts."""
+        values_of: dict[tuple[int, int], list[float]] = {}
         for sender, receiver in _pairs(len(self.hosts)):
             ends = self.hosts[sender], self.hosts[receiver]
             if ends[0] != ends[1]:
                 for pair in (ends, ends[::-1]):
-                    seen.setdefault(pair, []).append(value(matrix[sender][receiver]))
-        return {pair: statistics.median(values) for pair, values in seen.items()}
+                    values_of.setdefault(pair, []).append(value(matrix[sender][receiver]))
+        return {pair: statistics.median(values) for pair, values in values_of.items()}
 
 
 def probe(group: dist.ProcessGroup | None = None, *, seconds: float = 2.0) -> ProbeResult:
     """Measure every pair of hosts of a gloo process group; all its ranks must call this.
 
-    `seconds` is a wish: no single measurement is shorter than `MIN_MEASURE_S`. The host of a rank is
-    its `GROUP_RANK`, as torchrun and the lab set it, or else the machine's name.
+    `seconds` is a target: no single measurement is shorter than `MIN_MEASURE_S`. The host of a rank
+    is its `GROUP_RANK`, which torchrun and the lab set, or the machine's name.
     """
     if dist.get_backend(group) != "gloo":
         raise InvalidValueError("backend", dist.get_backend(group), "gloo")
@@ -118,7 +118,9 @@ def probe(group: dist.ProcessGroup | None = None, *, seconds: float = 2.0) -> Pr
 
 
 def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
-    """Rounds of pairs of ranks in which no host comes twice: the inside of hosts, then a tournament.
+    """Return rounds of pairs of ranks with each host at most once per round.
+
+    The first round measures inside of hosts; the others are a tournament of all hosts.
 
     >>> schedule([0, 1, 2, 3])
     [[(0, 3), (1, 2)], [(0, 2), (1, 3)], [(0, 1), (2, 3)]]
@@ -131,7 +133,7 @@ def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
     inside = [(ranks[0], ranks[1]) for ranks in ranks_of.values() if len(ranks) > 1]
     circle: list[int | None] = [ranks[0] for ranks in ranks_of.values()]
     if len(circle) % 2:
-        circle.append(None)  # whoever meets it rests
+        circle.append(None)  # its partner pauses in that round
     rounds = [inside]
     for _ in range(len(circle) - 1):
         half = len(circle) // 2
@@ -144,7 +146,7 @@ def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
 
 
 class _Other(NamedTuple):
-    """The other rank of a measurement. Tensors only: nothing is unpickled."""
+    """The other rank of a measurement. Only tensors are sent, and nothing is unpickled."""
 
     group: dist.ProcessGroup | None
     rank: int
@@ -167,7 +169,7 @@ class _Other(NamedTuple):
 def _measure(
     other: _Other, measured: torch.Tensor, pair: tuple[int, int], measure_s: float
 ) -> None:
-    """One pair's three measurements, in step with all other pairs of the round."""
+    """Make the three measurements of one pair, in step with all other pairs of the round."""
     first, second = pair
     leads = other.rank == second
     dist.barrier(other.group)
@@ -210,7 +212,7 @@ def _answer_pings(other: _Other) -> None:
 
 
 def _send_at_full_rate(other: _Other, measure_s: float) -> float:
-    """Send more and more until it takes long enough; the receiver has the clock."""
+    """Send growing amounts until one takes long enough; the receiver measures the time."""
     num_bytes, rate = _FIRST_BYTES, 0.0
     for _ in range(_MAX_TRIALS):
         chunk_bytes = min(num_bytes // _NUM_CHUNKS, _MAX_CHUNK_BYTES)
@@ -238,28 +240,28 @@ def _receive_at_full_rate(other: _Other) -> None:
 def _stream(
     other: _Other, operation: Callable[..., Any], chunk_bytes: int, num_chunks: int
 ) -> float:
-    """Seconds from the end of the first chunk to that of the last.
+    """Return the seconds from the end of the first chunk to the end of the last.
 
-    Several are under way at once, else the time between two would count. By the end of the first
-    the token bucket is empty. All share one buffer: what arrives does not matter.
+    Several chunks are in flight at once; otherwise the time between two would count. By the end of
+    the first, the token bucket is empty. All share one buffer, as their content does not matter.
     """
     buffer = torch.zeros(chunk_bytes, dtype=torch.uint8)
-    under_way: deque[Any] = deque()
+    in_flight: deque[Any] = deque()
     first_s = None
     for _ in range(num_chunks):
-        under_way.append(other.start(operation, buffer))
-        if len(under_way) == _NUM_CHUNKS:
-            under_way.popleft().wait()
+        in_flight.append(other.start(operation, buffer))
+        if len(in_flight) == _NUM_CHUNKS:
+            in_flight.popleft().wait()
             first_s = first_s or time.perf_counter()
-    while under_way:
-        under_way.popleft().wait()
+    while in_flight:
+        in_flight.popleft().wait()
         first_s = first_s or time.perf_counter()
     assert first_s is not None
     return max(time.perf_counter() - first_s, 1e-9)
 
 
 def _for_all_ranks(matrix: list[list[float]], hosts: Sequence[int]) -> Matrix:
-    """What one pair of ranks measured holds for all ranks of their hosts."""
+    """Copy the measurement of one pair of ranks to all ranks of their hosts."""
     by_host = {}
     for a, b in _pairs(len(hosts)):
         if matrix[a][b]:
@@ -271,10 +273,10 @@ def _for_all_ranks(matrix: list[list[float]], hosts: Sequence[int]) -> Matrix:
 
 
 def _own(pairs: dict[tuple[int, int], float]) -> list[float]:
-    """What each host's own link does, when a pair does what the slower of two links does.
+    """Return the rate of each host's link, given that a pair has the rate of the slower link.
 
-    The best that a host was seen at is near its own; the median over all others that were seen at
-    as much is nearer.
+    The best rate of a host is close to that of its link; the median over all hosts that reach about
+    as much is closer.
     """
     names = sorted({host for host, _ in pairs})
     best = {host: max(pairs[host, other] for other in names if other != host) for host in names}

@@ -46,8 +46,8 @@ def choices(
 
     Exchanges that would sparsify averages of a few workers again come last.
 
-    The size of some payloads depends on the values. With `sample`, a vector like those to come, sizes
-    are those of its payloads; otherwise those of gaussian values.
+    The size of some payloads depends on the values. With `sample`, a vector like those to come,
+    sizes are those of its payloads; otherwise those of gaussian values.
     """
     layout = nameless(num_values) if layout is None else layout
     factor_rank = powersgd_rank(compressor)

@@ -1,6 +1,7 @@
 """All-gather: each worker sends its payload to all others, and computes the average itself.
 
-One hop and no second encoding; but P-1 payloads leave each worker, so it is slow beyond a few workers.
+One hop and no second encoding; but P-1 payloads leave each worker, so it is slow beyond a few
+workers.
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
 """Hierarchical: sum inside each host first, over memory; then two-phase between hosts.
 
-Only one payload per host is sent over the network, for any number of workers on it. The first worker
-of a host is its leader; only leaders keep residuals.
+Only one payload per host is sent over the network, for any number of workers on it. The first
+worker of a host is its leader; only leaders keep residuals.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,9 @@
     Q = mean of M' P              summed over workers; the next step starts from it
     average = P Q',  residual = M - P Q'
 
-This is not a compressor: the second message depends on the sum of the first messages of all workers.
-Parameters that are not matrices, or would not become smaller, are sent whole with the first sum.
+This is not a compressor: the second message depends on the sum of the first messages of all
+workers. Parameters that are not matrices, or would not become smaller, are sent whole with the
+first sum.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ class Split(NamedTuple):
 
 
 def split(layout: Layout, rank: int) -> Split:
-    """Sort the pieces of a vector; the rows of a matrix are the first dimension of its parameter."""
+    """Sort the pieces of a vector; the first dimension of a parameter is that of its rows."""
     matrices, whole = [], []
     for piece in layout:
         m = piece.shape[0] if piece.shape else 1
@@ -187,8 +188,8 @@ def times(matrix: Tensor, few_columns: Tensor) -> Tensor:
 def _check_finite(joined: Tensor, parts: Split, sent: list[Tensor], wanted: list[Tensor]) -> None:
     """Raise NonFiniteError with the name of the first parameter that is not finite.
 
-    Only the products are checked, which are much smaller than the gradients: a product is not finite
-    in every row where its matrix is not.
+    Only the products are checked, which are much smaller than the gradients: a product is not
+    finite in every row where its matrix is not.
     """
     if joined.isfinite().all():
         return

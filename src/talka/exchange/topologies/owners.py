@@ -1,7 +1,7 @@
-"""Who owns which slice of which parameter.
+"""Owners of the slices of parameters.
 
-Ownership follows from the parameter's name, its length and the number of owners alone. So it does
-not change when buckets are grouped anew, and residuals of owners can be cut anew when the number of
+An owner depends only on the parameter's name, its length and the number of owners. So owners do not
+change when buckets are regrouped, and their residuals can be redistributed when the number of
 workers changes.
 """
 
@@ -10,11 +10,11 @@ import zlib
 from talka.compress import Layout, Piece
 
 BLOCK = 1024
-"""Slices begin at multiples of it; what is shorter has one owner."""
+"""Number of values of which slices begin at multiples; a shorter parameter has one owner."""
 
 
 def slices(num_values: int, num_owners: int) -> list[tuple[int, int]]:
-    """Start and stop of equal slices, as equal as whole blocks allow.
+    """Return start and stop of slices that are as equal as whole blocks allow.
 
     >>> slices(5000, 3)
     [(0, 2048), (2048, 4096), (4096, 5000)]
@@ -30,7 +30,10 @@ def slices(num_values: int, num_owners: int) -> list[tuple[int, int]]:
 
 
 def even_shares(layout: Layout, num_owners: int) -> list[Layout]:
-    """What each owner owns of a vector: a slice of every parameter, the first one's owner by its name."""
+    """Return each owner's layout: a slice of every parameter.
+
+    The owner of the first slice depends on the name of the parameter; the next owners follow.
+    """
     shares: list[list[Piece]] = [[] for _ in range(num_owners)]
     for piece in layout:
         first = zlib.crc32(piece.name.encode()) % num_owners
@@ -38,6 +41,6 @@ def even_shares(layout: Layout, num_owners: int) -> list[Layout]:
             begin, end = max(start, piece.offset), min(stop, piece.offset + piece.num_values)
             if begin < end:
                 at = piece.start + begin - piece.offset
-                mine = Piece(piece.name, piece.shape, begin, at, at + end - begin)
-                shares[(first + number) % num_owners].append(mine)
+                owned = Piece(piece.name, piece.shape, begin, at, at + end - begin)
+                shares[(first + number) % num_owners].append(owned)
     return [tuple(share) for share in shares]

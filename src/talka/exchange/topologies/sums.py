@@ -1,7 +1,7 @@
 """Exchanges that sum encoded vectors on the way: ring, direct and tree.
 
-Only for compressors whose encoded vectors can be summed. Others would have to decode and encode again
-at every hop, and lose precision at every hop.
+Only for compressors whose encoded vectors can be summed. Others would have to decode and encode
+again at every hop, and lose precision at every hop.
 """
 
 from abc import abstractmethod
@@ -24,7 +24,7 @@ from talka.network.patterns import binomial_tree
 
 
 class SumExchange(CompressedExchange):
-    """The base class of ring, direct and tree: one encoding per worker, dense tensors on the wire."""
+    """The base class of ring, direct and tree, which sum one dense tensor per worker."""
 
     def steps(self, call: Call) -> Steps:
         worker = cast(Summable, self.worker)  # see check()
@@ -84,27 +84,27 @@ class Direct(SumExchange):
 def add_up(call: Call, values: Tensor, *, phase: int = 0) -> Steps:
     """Sum the values of all workers in place, with the same bits on each. Takes two phases.
 
-    A sum is received into the slice that was sent: it arrives only after its owner has received that
-    slice. All receives are posted at the start, so no sender waits for its receiver.
+    A sum is received into the slice that was sent: it arrives only after its owner has received
+    that slice. All receives are posted at the start, so no sender waits for its receiver.
     """
     slices = torch.tensor_split(values, call.num_workers)
-    mine = slices[call.rank]
+    own_slice = slices[call.rank]
     others = [rank for rank in range(call.num_workers) if rank != call.rank and values.numel()]
-    parts = {rank: torch.empty_like(mine) for rank in others if mine.numel()}
+    parts = {rank: torch.empty_like(own_slice) for rank in others if own_slice.numel()}
     arriving = [call.receive(part, rank, phase=phase) for rank, part in parts.items()]
-    owned = [(slices[rank], rank) for rank in others if slices[rank].numel()]
-    sums = [call.receive(part, rank, phase=phase + 1) for part, rank in owned]
-    sends = [call.send(part, rank, phase=phase) for part, rank in owned]
+    others_slices = [(slices[rank], rank) for rank in others if slices[rank].numel()]
+    sums = [call.receive(part, rank, phase=phase + 1) for part, rank in others_slices]
+    sends = [call.send(part, rank, phase=phase) for part, rank in others_slices]
     yield arriving
     if parts:  # in the order of ranks, so that a sum does not depend on its owner
-        parts[call.rank] = mine.clone()
-        torch.add(parts[0], parts[1], out=mine)
+        parts[call.rank] = own_slice.clone()
+        torch.add(parts[0], parts[1], out=own_slice)
         for rank in range(2, call.num_workers):
-            mine += parts[rank]
-    call.received(len(arriving) * mine.numel() * mine.element_size())
-    sends += [call.send(mine, rank, phase=phase + 1) for rank in others if parts]
+            own_slice += parts[rank]
+    call.received(len(arriving) * own_slice.numel() * own_slice.element_size())
+    sends += [call.send(own_slice, rank, phase=phase + 1) for rank in others if parts]
     yield sums
-    for part, _ in owned:
+    for part, _ in others_slices:
         call.received(part.numel() * part.element_size())
     yield sends
 
