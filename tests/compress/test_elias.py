@@ -155,7 +155,7 @@ def test_marks_that_say_something_else_are_refused(way):
 
 
 def test_forged_marks_and_codes_stay_in_their_arrays():
-    """Under NUMBA_BOUNDSCHECK=1, see `hostile.py`, this says more."""
+    """Also run with NUMBA_BOUNDSCHECK=1, see `hostile.py`, where accesses are checked."""
     refuse_forged_marks(seed=1, repeats=30)
 
 

@@ -1,4 +1,4 @@
-"""Grids: unbiased, as noisy as the theory allows, as short as it says. Seeds are fixed.
+"""Grids are unbiased, and as noisy and as short as the theory predicts. Seeds are fixed.
 
 Bounds are those of five standard deviations: a correct kernel breaks one in two million draws of a
 seed, and none that stands here.
@@ -30,11 +30,11 @@ GRIDS = [
 
 
 def encodings(spec, values, count):
-    """What arrives, `count` times."""
-    one, given = compressor(spec, seed=1), torch.from_numpy(values)
+    """Return the decoded values of `count` encodings."""
+    grid, tensor = compressor(spec, seed=1), torch.from_numpy(values)
     out = torch.empty(count, len(values))
     for step in range(count):
-        one.decode(one.encode(given), out[step])
+        grid.decode(grid.encode(tensor), out[step])
     return out.double().numpy()
 
 
@@ -45,7 +45,7 @@ def test_the_mean_of_many_encodings_is_the_value(spec, kind):
     sent = encodings(spec, values, count)
     noise = sent.std(axis=0) / math.sqrt(count)
     off = np.abs(sent.mean(axis=0) - values)
-    # Rare levels: where few of the 3,000 encodings differ, their spread says little.
+    # Leave out rare levels: where few of the 3,000 encodings differ, their spread is unreliable.
     often = (np.abs(sent - sent[0]) > 0).sum(axis=0) > 50
     assert often.sum() > 50
     scores = off[often] / noise[often]
@@ -114,7 +114,7 @@ def test_a_level_of_k_bits_takes_k_bits(bits):
     values = torch.from_numpy(vector("gaussian", num_values, 7))
     payload = compressor(f"uniform:{bits}").encode(values)
     assert 8 * (payload.num_bytes - HEAD_BYTES) == bits * num_values + 32
-    if bits > 1:  # so many bits hold the sign and 2^(k-1) - 1 levels
+    if bits > 1:  # k bits hold the sign and 2^(k-1) - 1 levels
         payload = compressor(f"qsgd:{2 ** (bits - 1) - 1}/all/fixed").encode(values)
         assert 8 * (payload.num_bytes - HEAD_BYTES) == bits * num_values + 32
 

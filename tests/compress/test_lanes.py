@@ -1,4 +1,4 @@
-"""Sixteen at once is what numpy says of each."""
+"""Operations on sixteen lanes agree with numpy."""
 
 import numpy as np
 import pytest
@@ -136,7 +136,7 @@ def test_narrow_numbers_take_the_low_bits():
 def test_narrow_numbers_become_wide_ones_of_the_same_value(kind):
     @compiled
     def widened(numbers, out):
-        lanes.prefetch(numbers, 1 << 20)  # what is not there is no error
+        lanes.prefetch(numbers, 1 << 20)  # outside the array, which is allowed
         store(out, 0, load(numbers, 0))
 
     numbers = WORDS[0].astype(kind)

@@ -1,4 +1,4 @@
-"""What a rank does in the test of codec formulas: average once, and count the values it codes."""
+"""Rank program of the test of codec formulas: average once, and count encoded and decoded values."""
 
 from unittest import mock
 

@@ -105,7 +105,7 @@ def test_a_hook_that_does_not_know_the_scaler_says_how_to_give_it(alone):
 def test_frozen_adam_refuses_a_scaler_that_its_hook_does_not_know(alone):
     loop = Loop("onebit+ef", FrozenAdam, is_scaled=False)
     loop.scaler = torch.amp.GradScaler("cpu")
-    with pytest.raises(InvalidValueError, match="mixes multiplied gradients with plain momentum"):
+    with pytest.raises(InvalidValueError, match="mixes scaled gradients with unscaled momentum"):
         loop.train(0, 1)
 
 

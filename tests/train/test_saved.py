@@ -37,7 +37,7 @@ class Training:
         return self
 
     def continued_from(self, other, folder):
-        """As a script does it: the model, the optimizer, its schedule, and the hook."""
+        """Load all that a script loads: the model, the optimizer, its schedule, and the hook."""
         self.model.load_state_dict(other.model.state_dict())
         self.optimizer.load_state_dict(other.optimizer.state_dict())
         self.schedule.load_state_dict(other.schedule.state_dict())
