@@ -1,4 +1,4 @@
-"""Rank 1 is a family of three processes, one of them in a session of its own; rank 0 counts them.
+"""Rank 1 is a family of three processes, one of them in another session; rank 0 counts them.
 
 Rank 0 prints `all there`, then, when none is left, `all gone`.
 """

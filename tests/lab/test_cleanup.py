@@ -15,7 +15,7 @@ import pytest
 from tests.marked import marked
 
 pytestmark = pytest.mark.usefixtures("lab_works")
-# A rank with a child in a session of its own: no process group reaches both.
+# A rank with a child in another session: no process group includes both.
 COMMAND = ["sh", "-c", "setsid sleep 1000 & echo ready; sleep 1000"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
@@ -29,25 +29,25 @@ def links_outside():
 
 @contextlib.contextmanager
 def started(tmp_path):
-    """A `talka lab` in a session of its own; afterwards nothing of it may be there."""
+    """Start `talka lab` in a new session; afterwards check that nothing of it is left."""
     before = links_outside()
     with (
         marked() as mark,
         tempfile.TemporaryDirectory() as temporary,
-        (tmp_path / "said").open("w+") as said,
+        (tmp_path / "stderr").open("w+") as stderr,
     ):
         process = subprocess.Popen(
             [sys.executable, "-m", "talka", "lab", "--hosts", "3", "--", *COMMAND],
             env={**mark.environment, "TMPDIR": temporary},
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             start_new_session=True,
         )
         with process.stdout:
             yield process, mark
         alive = mark.survivors()
-        said.seek(0)
-        assert alive == [], said.read()
+        stderr.seek(0)
+        assert alive == [], stderr.read()
         assert os.listdir(temporary) == []
     assert links_outside() == before
 
@@ -82,4 +82,4 @@ def test_a_lab_whose_own_process_is_killed_says_so(tmp_path):
         [keeper] = psutil.Process(process.pid).children()
         keeper.kill()
         assert process.wait(30) == 1
-    assert "its first process ended" in (tmp_path / "said").read_text()
+    assert "its first process ended" in (tmp_path / "stderr").read_text()

@@ -64,10 +64,10 @@ def test_a_host_has_its_own_address_and_name_and_no_way_out(lab, tmp_path):
         "print(socket.getfqdn('::ffff:10.0.0.1'));"
         "print(socket.socket().connect_ex(('192.0.2.1', 80)))"
     )
-    said = output_of(lab, [sys.executable, "-c", code], 2, tmp_path).splitlines()
-    assert said[0] == "host-2 10.0.0.3 ['lo', 'eth0']"
-    assert said[1] == "host-0.lab"
-    assert said[2] == str(101), "network is unreachable"
+    lines = output_of(lab, [sys.executable, "-c", code], 2, tmp_path).splitlines()
+    assert lines[0] == "host-2 10.0.0.3 ['lo', 'eth0']"
+    assert lines[1] == "host-0.lab"
+    assert lines[2] == str(101), "network is unreachable"
 
 
 def test_bytes_are_counted_with_their_headers_at_both_ends(lab):
@@ -101,13 +101,13 @@ STEADY_RATE = 4e6
 @pytest.mark.parametrize("rate, num_bytes", [(1e6, 100_000), (STEADY_RATE, 300_000), (1e9, 10**7)])
 @pytest.mark.parametrize("slow_end", [0, 1], ids=["slow receiver", "slow sender"])
 def test_a_link_has_the_rate_that_was_set(lab, tmp_path, rate, num_bytes, slow_end):
-    """Never more, and no less where that does not depend on the machine. One good try is enough."""
+    """Rates are never exceeded, and reached unless the machine limits them. One good try suffices."""
     lab.set_rate(2e9)
     lab.set_rate(rate, host=slow_end)
     lowest = 0.9 * rate if rate <= STEADY_RATE else 0
     for _ in range(10):
-        said = output_of(lab, [*TRAFFIC, "1", "0", str(num_bytes)], 0, tmp_path)
-        measured = float(said) * FRAME_PER_PAYLOAD
+        output = output_of(lab, [*TRAFFIC, "1", "0", str(num_bytes)], 0, tmp_path)
+        measured = float(output) * FRAME_PER_PAYLOAD
         if lowest <= measured <= 1.1 * rate:
             break
     lab.set_rate(1e9)
@@ -115,7 +115,7 @@ def test_a_link_has_the_rate_that_was_set(lab, tmp_path, rate, num_bytes, slow_e
 
 
 def test_connections_between_hosts_are_controlled_by_cubic(lab, tmp_path):
-    """With bbr, the default of some kernels, a link would stall now and then."""
+    """A link with bbr, the default of some kernels, would stall now and then."""
     code = (
         "import socket; end = socket.socket(); end.settimeout(0.01);"
         "end.connect_ex(('10.0.0.1', 9));"  # nothing listens: the route decides before that
@@ -139,8 +139,8 @@ def test_a_paused_rank_stands_still(lab, tmp_path):
         "print(longest)"
     )
     command = [sys.executable, "-c", code]
-    said = output_of(lab, command, 1, tmp_path, troubles=[Pause(1, 2, 1)])
-    assert 0.9 < float(said) < 2.5
+    output = output_of(lab, command, 1, tmp_path, troubles=[Pause(1, 2, 1)])
+    assert 0.9 < float(output) < 2.5
 
 
 def test_the_first_rank_that_fails_is_named_and_the_others_are_ended(lab, monkeypatch):

@@ -1,4 +1,4 @@
-"""What `ip` and `tc` are told; that they obey is in test_lab.py."""
+"""The commands for `ip` and `tc`; test_lab.py tests their effect."""
 
 import re
 

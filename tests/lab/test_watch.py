@@ -1,4 +1,4 @@
-"""When to kill, to pause, to blame and to give up: decided without processes, clocks or sleep."""
+"""Decisions to kill, pause, blame and give up, tested without processes, clocks or sleep."""
 
 import signal
 
@@ -30,7 +30,7 @@ def test_a_rank_is_killed_at_its_time_and_nobody_is_blamed():
     assert watch.advance(10.0) == [Send(2, KILL)]
     watch.ended(2, -KILL, now_s=10.1)
     assert watch.blame is None
-    assert watch.next_s is None, "the others may go on as long as they like"
+    assert watch.next_s is None, "the others have no time limit"
 
 
 def test_a_rank_that_fails_before_it_would_be_killed_is_blamed():

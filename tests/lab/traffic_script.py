@@ -1,6 +1,6 @@
-"""Ranks that speak over plain sockets: `python traffic_script.py SENDER RECEIVER NUM_BYTES`.
+"""Traffic between ranks over plain sockets: `python traffic_script.py SENDER RECEIVER NUM_BYTES`.
 
-The receiver prints payload bits a second, from its first 20 kB on.
+The receiver prints payload bits per second, measured after its first 20 kB.
 """
 
 import os

@@ -147,7 +147,7 @@ counts = st.lists(st.integers(1, 3), min_size=1, max_size=9).filter(lambda each:
 
 @st.composite
 def networks(draw):
-    """From 1 to 9 workers on unequal links, one to a host or several."""
+    """Draw networks of 1 to 9 workers on unequal links, with one or several workers per host."""
     per_host = draw(st.integers(1, 9).map(lambda size: [1] * size) | counts)
     size = len(per_host)
     outer = draw(st.lists(links, min_size=size, max_size=size))

@@ -115,7 +115,7 @@ def all_to_all(network: Network, payload: float) -> Twin:
 
 
 def barrier(network: Network, _payload: float) -> Twin:
-    """Knowing that someone is there may be told twice: shares are looked at, not added."""
+    """Arrivals may be reported twice: known ranks are merged as sets, not added."""
     twin, size = Twin(network, 1), network.num_workers
     distance = 1
     while distance < size:

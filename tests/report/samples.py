@@ -57,7 +57,7 @@ class SampleError(Exception):
 
 
 def write_run(root: Path, *, error: str | None = None) -> Path:
-    """A job of tasks on 2 workers and training on 4 ranks; it fails at its end if told to."""
+    """Write a run with tasks on 2 workers and training on 4 ranks; it fails at the end with `error`."""
     config = {"dim": 100, "link": {"rate_bits_per_s": 1e8}, "compressor": "topk:0.01+ef"}
     with turned_by_hand() as clock:
         run = Run("word-vectors", config, root=root)
@@ -88,7 +88,7 @@ def write_unfinished_run(root: Path) -> Path:
 
 
 def kill(run_dir: Path) -> None:
-    """Leave the run as a killed process does: nobody holds its file, its last line is half a line."""
+    """Leave the run as a killed process does: its file unlocked, its last line incomplete."""
     _open_streams.pop(run_dir).close()
     with (run_dir / "events.jsonl").open("a") as file:
         file.write('{"event": "TasksRan", "time_s": 17')

@@ -105,7 +105,7 @@ def seen(page, tmp_path_factory) -> Seen:
 
 
 def test_a_page_that_errs_and_asks_is_found_out(tmp_path):
-    """Without this, silence in the tests below would prove nothing."""
+    """If errors were not detected, the tests below would prove nothing."""
     page = tmp_path / "bad.html"
     page.write_text("<script>fetch('http://talka.test/a'); throw new Error('broken')</script>")
     seen = look_at(page, tmp_path)

@@ -59,8 +59,8 @@ def test_one_single_step_is_shown_as_it_is(tmp_path):
 
 
 def test_steps_that_took_no_time_and_sent_nothing_are_no_error(tmp_path):
-    nothing = done(1, sent_bytes=0, compute_s=0, encode_s=0, wait_s=0, decode_s=0)
-    section = steps_section(record(tmp_path, ("rank-0", nothing), ("rank-0", ResidualNorm(1, 0.0))))
+    empty = done(1, sent_bytes=0, compute_s=0, encode_s=0, wait_s=0, decode_s=0)
+    section = steps_section(record(tmp_path, ("rank-0", empty), ("rank-0", ResidualNorm(1, 0.0))))
     assert "computing 0 ms (0%)" in text_of(section)
     assert "Bytes sent in a step" not in section.body
     assert "Residual norm" not in section.body

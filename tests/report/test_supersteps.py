@@ -82,8 +82,8 @@ def test_in_one_partition_nothing_travels_and_nothing_of_it_is_drawn(tmp_path):
 
 
 def test_supersteps_that_took_no_time_are_no_error(tmp_path):
-    nothing = done(0, active=0, messages=0, sent_bytes=0, edges=0, seconds=0.0)
-    text = text_of(supersteps_section(record(tmp_path, nothing)))
+    empty = done(0, active=0, messages=0, sent_bytes=0, edges=0, seconds=0.0)
+    text = text_of(supersteps_section(record(tmp_path, empty)))
     assert "1 superstep in 0 ms" in text
 
 

@@ -73,7 +73,7 @@ def test_a_hook_that_becomes_garbage_is_closed(alone, tmp_path):
 
 
 def test_a_forked_process_leaves_the_journal_to_its_parent(alone, tmp_path):
-    """A process that loads data may end before the training does."""
+    """For example a process that loads data and ends before the training does."""
     ddp = make_ddp()
     with attach(ddp, "onebit+ef", run_dir=tmp_path) as hook:
         backward(ddp)

@@ -93,7 +93,7 @@ def test_what_cannot_be_loaded_is_said(engine, tmp_path):
 def test_either_all_ranks_load_or_none(pair):
     first, second = pair["mixed_saves"]
     on_two_disks = "mixes files of several saves (rank 0 has step 1, rank 1 has step 2)"
-    refused = "was refused on rank 1, whose error says why"
+    refused = "was refused on rank 1; see the error there"
     for (messages, is_unchanged), expected in (
         (first, [on_two_disks, refused, refused]),
         (second, [on_two_disks, "several saves (step 1, step 2)", "cannot be read"]),

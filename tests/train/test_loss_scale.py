@@ -105,7 +105,7 @@ def test_the_error_of_a_hook_without_the_scaler_names_the_argument(alone):
 def test_frozen_adam_refuses_a_scaler_that_its_hook_does_not_know(alone):
     loop = Loop("onebit+ef", FrozenAdam, is_scaled=False)
     loop.scaler = torch.amp.GradScaler("cpu")
-    with pytest.raises(InvalidValueError, match="mixes multiplied gradients with plain momentum"):
+    with pytest.raises(InvalidValueError, match="mixes scaled gradients with unscaled momentum"):
         loop.train(0, 1)
 
 

@@ -37,7 +37,7 @@ class Training:
         return self
 
     def continued_from(self, other, folder):
-        """Load model, optimizer, schedule and hook, as a script does."""
+        """Load all that a script loads: the model, the optimizer, its schedule, and the hook."""
         self.model.load_state_dict(other.model.state_dict())
         self.optimizer.load_state_dict(other.optimizer.state_dict())
         self.schedule.load_state_dict(other.schedule.state_dict())

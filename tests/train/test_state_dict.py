@@ -60,12 +60,12 @@ def with_metadata(state, **changes):
     [
         (lambda state: None, "is not a dict of 'tensors' and 'metadata'"),
         (lambda state: {**state, "more": 1}, "is not a dict of 'tensors' and 'metadata'"),
-        (lambda state: {**state, "tensors": {"a": 1}}, "other entries than tensors and text"),
+        (lambda state: {**state, "tensors": {"a": 1}}, "entries that are not tensors or strings"),
         (lambda state: {**state, "tensors": {}}, "its checksum does not match"),
-        (lambda state: with_metadata(state, rank="1"), "saved by rank 1, this is rank 0"),
+        (lambda state: with_metadata(state, rank="1"), "saved by rank 1, but this is rank 0"),
         (
             lambda state: with_metadata(state, num_workers="3"),
-            "by 3 workers, here are 1; hook.save",
+            "by 3 workers, but there are 1 now; hook.save",
         ),
         (lambda state: with_metadata(state, spec="onebit+ef"), "was saved with onebit"),
         (lambda state: with_metadata(state, step="x"), "step 'x', which is not a whole number"),
@@ -83,5 +83,7 @@ def test_what_does_not_belong_here_is_refused_and_changes_nothing(alone, damage,
 
 def test_a_model_of_another_shape_is_refused(alone):
     state = Training().train(2).hook.state_dict()
-    with pytest.raises(SavedStateError, match=r"'weight' of shape \(20, 30\), here .*\(10, 30\)"):
+    with pytest.raises(
+        SavedStateError, match=r"'weight' of shape \(20, 30\), but .*\(10, 30\) now"
+    ):
         Training(shape=(10, 30)).hook.load_state_dict(state)

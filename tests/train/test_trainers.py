@@ -1,4 +1,4 @@
-"""Hooks in trainers, on two ranks: states as dicts, and a scaler."""
+"""Features of the hook that trainers need, on two ranks: states as dicts, and a scaler."""
 
 import pytest
 
@@ -21,8 +21,8 @@ def test_a_state_dict_of_each_rank_continues_to_the_bit(outcomes):
 
 def test_a_state_dict_of_another_rank_or_step_is_refused_on_all_ranks(outcomes):
     first, second = [refusals for [_, _, refusals], _ in outcomes]
-    assert "was refused on rank 1, whose error says why" in first[0]
-    assert "was saved by rank 0, this is rank 1; every rank has to save its own" in second[0]
+    assert "was refused on rank 1; see the error there" in first[0]
+    assert "was saved by rank 0, but this is rank 1; every rank must save its own" in second[0]
     mixed = "mixes files of several saves (rank 0 has step 4, rank 1 has step 5)"
     assert mixed in first[1]
     assert mixed in second[1]

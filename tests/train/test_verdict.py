@@ -52,7 +52,7 @@ def test_no_rate_is_enough_where_latency_or_encoding_takes_the_gain():
     assert [break_even_rate(one, LAYOUT, slow) for one in predict(slow)] == [None] * len(SPECS)
     [onebit] = predict(network(1e8), specs=["onebit+ef"], rates=CodecRates(1e-6, 1e-6))
     assert break_even_rate(onebit, LAYOUT, network(1e8)) is None
-    assert "No rate would change that, only steps that compute for more than" in verdict(
+    assert "No link rate would change that, only steps that compute for more than" in verdict(
         predict(slow), LAYOUT, slow
     )
 

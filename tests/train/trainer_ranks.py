@@ -11,7 +11,7 @@ from tests.train.hook_ranks import Net, batches, digest, sgd, started, train, wr
 
 
 def continued_from_a_dict(worker):
-    """Return digests of eight steps, and of four and four with a dict between; and errors of wrong dicts."""
+    """Return digests of eight steps at once and of four plus four, and errors of wrong dicts."""
     ddp, optimizer, hook = started("onebit+ef")
     train(ddp, optimizer, worker.rank, 8)
     straight = digest(ddp.module)

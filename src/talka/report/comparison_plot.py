@@ -9,7 +9,7 @@ from talka.report.plots import PALETTE, as_html, horizontal_bars, label, row_lab
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-MAX_PLOTTED_PARTS = 30
+MAX_PLOTTED_COSTS = 30
 
 
 class Pair(NamedTuple):
@@ -35,8 +35,8 @@ def pairs_plot(
     known = [pair for pair in pairs if pair.largest > 0]
     if not known:
         return ""
-    threshold = sorted((pair.largest for pair in known), reverse=True)[:MAX_PLOTTED_PARTS][-1]
-    plotted = [pair for pair in known if pair.largest >= threshold][:MAX_PLOTTED_PARTS]
+    threshold = sorted((pair.largest for pair in known), reverse=True)[:MAX_PLOTTED_COSTS][-1]
+    plotted = [pair for pair in known if pair.largest >= threshold][:MAX_PLOTTED_COSTS]
     figure = horizontal_bars(
         num_rows=len(plotted), row_px=44 if len(plotted) <= 10 else 32, barmode="group"
     )

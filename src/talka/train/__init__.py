@@ -1,6 +1,6 @@
-"""One model, many workers: the hook for your own script, and built-in models.
+"""Training on several workers: the hook for your own script, and built-in models.
 
-Names are imported when they are asked for: torch takes a second, and built-in models need only numba.
+Names are imported on first use: importing torch takes a second, and built-in models need only numba.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""How fast this machine encodes and decodes, measured in a moment: seconds a value, on one core."""
+"""Measure how fast this machine encodes and decodes: seconds per value on one core."""
 
 import statistics
 import time
@@ -14,28 +14,29 @@ from talka.exchange.registry import powersgd_rank
 from talka.exchange.topologies.low_rank import times
 
 MAX_MEASURED_VALUES = 1_000_000
-"""Larger vectors are as fast a value: this one already is larger than a core's caches."""
+"""Length of the largest vector measured. It exceeds a core's caches, so longer ones take as long
+per value."""
 REPEATS = 5
 
 
 class CodecRates(NamedTuple):
-    """Seconds a value."""
+    """Seconds per value on one core."""
 
     encode_s: float
-    """With the residual, if there is one."""
+    """Seconds per value to encode, including the update of the residual if there is one."""
     decode_s: float
-    """And add."""
+    """Seconds per value to decode and add to the output."""
     convert_s: float = 0.0
-    """Into the form that adds up, and back; 0 for what has none. 0 for `none`: plain DDP sums
-    gradients where they are."""
+    """Seconds per value to convert to the summable wire format and back; 0 if there is none, and for
+    `none`, as plain DDP sums gradients in place."""
 
 
 def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> CodecRates:
-    """Really encode and decode a vector of so many values, at most a million: gaussian, or `sample`.
+    """Encode and decode a vector of `num_values`, at most a million, and return the rates.
 
-    The first round of each is not counted: it compiles kernels and takes memory. The median of a
-    few counts after that. Sections of many small parameters cost more a value than one large one;
-    that is left out.
+    The values are `sample`, or Gaussian by default. The first run of each is not timed, as it
+    compiles kernels and allocates memory; the median of REPEATS runs after it is used. Many small
+    parameters cost more per value than one large one; this is not modelled.
     """
     size = max(min(num_values, MAX_MEASURED_VALUES), 1)
     if sample is None:
@@ -50,7 +51,7 @@ def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> C
 
 
 def square_shape(num_values: int) -> tuple[int, int]:
-    """Of the matrix nearest to a square that so many values fill, up to a rest shorter than a row.
+    """Return the shape of the most nearly square matrix holding at most `num_values` values.
 
     >>> square_shape(2_900_000), square_shape(7)
     ((1702, 1703), (2, 3))
@@ -62,8 +63,8 @@ def square_shape(num_values: int) -> tuple[int, int]:
 def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
     size, layout = values.numel(), layout_of({"gradient": (values.numel(),)})
     chosen, converting = compressor(spec), compressor(spec)
-    room = torch.empty(chosen.max_bytes(size, layout), dtype=torch.uint8)
-    encode_s = _median_s(lambda: chosen.encode(values, layout, out=room))
+    buffer = torch.empty(chosen.max_bytes(size, layout), dtype=torch.uint8)
+    encode_s = _median_s(lambda: chosen.encode(values, layout, out=buffer))
     payload, total = chosen.encode(values, layout), torch.zeros(size)
     decode_s = _median_s(lambda: chosen.decode(payload, total, layout, add=True))
     convert_s = 0.0
@@ -74,7 +75,7 @@ def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
 
 
 def _measure_low_rank(values: Tensor, factor_rank: int) -> CodecRates:
-    """The same products as `talka.exchange.topologies.low_rank` makes of one square matrix."""
+    """Time the products that `talka.exchange.topologies.low_rank` computes for one square matrix."""
     rows, columns = square_shape(values.numel())
     gradient = values[: rows * columns].view(rows, columns)
     residual, average = torch.zeros(rows, columns), torch.zeros(rows, columns)
@@ -96,6 +97,7 @@ def _measure_low_rank(values: Tensor, factor_rank: int) -> CodecRates:
 
 
 def _median_s(work: Callable[[], object]) -> float:
+    """Return the median seconds of REPEATS calls, after one call that is not timed."""
     work()
     seconds = []
     for _ in range(REPEATS):
@@ -107,6 +109,7 @@ def _median_s(work: Callable[[], object]) -> float:
 
 @contextmanager
 def _one_core() -> Iterator[None]:
+    """Restrict torch to one thread for the duration of the `with` block."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

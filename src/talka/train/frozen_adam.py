@@ -1,17 +1,18 @@
-"""Adam for compressed exchanges: momentum travels, the variance is frozen after a warm-up.
+"""Adam for compressed exchanges: momentum is exchanged, the variance is frozen after a warm-up.
 
-As 1-bit Adam does (Tang et al., arXiv:2102.02888). In the warm-up it is Adam with whole gradients.
-Then the variance stays as it is, each worker moves the common momentum by its own gradient, and what
-is exchanged, compressed and with error feedback, is that momentum. It enters the update without a
-square, so feedback works as it does for SGD.
+This is 1-bit Adam (Tang et al., arXiv:2102.02888). During the warm-up it is Adam with uncompressed
+gradients. After it the variance is constant, each worker updates the common momentum with its own
+gradient, and that momentum is exchanged, compressed and with error feedback. Momentum enters the
+update linearly, so feedback works as it does for SGD.
 
-Where gradients grow after the warm-up, a frozen variance is too small. Adam's own steps are never
-longer than max(1, (1 - beta 1) / sqrt(1 - beta 2)) learning rates; frozen ones are cut off there.
+If gradients grow after the warm-up, a frozen variance is too small. Adam's own steps are never longer
+than max(1, (1 - beta 1) / sqrt(1 - beta 2)) learning rates; steps with a frozen variance are clipped
+to that.
 
 A parameter whose first gradient comes after the warm-up gets one variance for all of its entries: the
-mean square of that gradient, which compression hardly changes. Entries of a parameter that had no
-gradient in the whole warm-up, such as the rows of words that did not occur, have no variance to divide
-by and stay as they are: make the warm-up long enough to see everything.
+mean square of that gradient, which compression hardly changes. Entries without a gradient during the
+whole warm-up, such as the rows of words that did not occur, have no variance to divide by and are not
+updated: make the warm-up long enough for every entry to get a gradient.
 """
 
 import math
@@ -27,9 +28,10 @@ from talka.errors import InvalidValueError
 
 
 class FrozenAdam(Optimizer):
-    """Give it to `attach`: the hook sends whole gradients in the warm-up, then momentum.
+    """Adam whose momentum is exchanged compressed, with a variance that is frozen after a warm-up.
 
-    `weight_decay` is decoupled, as in AdamW. Without a hook, on one worker, it works alone.
+    Pass it to `attach`: the hook sends uncompressed gradients during the warm-up, then momentum.
+    `weight_decay` is decoupled, as in AdamW. On one worker it also works without a hook.
     """
 
     def __init__(
@@ -45,26 +47,26 @@ class FrozenAdam(Optimizer):
         if warmup_steps < 1:
             raise InvalidValueError("warmup_steps", warmup_steps, "a whole number of at least 1")
         if not 0 <= betas[0] < 1 or not 0 <= betas[1] < 1:
-            raise InvalidValueError("betas", betas, "two numbers from 0 up to, but without, 1")
+            raise InvalidValueError("betas", betas, "two numbers of at least 0 and below 1")
         super().__init__(
             params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         )
         self.warmup_steps = warmup_steps
         self.attached = False
-        """A hook turns gradients into averaged momentum before `step` sees them."""
+        """True if a hook replaces gradients by averaged momentum before `step`."""
         self.scaler: GradScaler | None = None
-        """What the hook was given: gradients come multiplied by its factor, and so momentum must."""
+        """GradScaler passed to the hook. Its factor multiplies gradients, and so must momentum."""
 
     @property
     def is_frozen(self) -> bool:
-        """The next step has a frozen variance."""
+        """True if the next step uses the frozen variance."""
         states = iter(self.state.values())
         first = next(states, None)
         return first is not None and int(first["step"]) >= self.warmup_steps
 
     @torch.no_grad()
     def to_momentum(self, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
-        """Turn this worker's gradients into its momentum, in place; nothing in the warm-up."""
+        """Replace this worker's gradients by its momentum, in place, except during the warm-up."""
         if not self.is_frozen:
             return
         betas = {
@@ -81,6 +83,7 @@ class FrozenAdam(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update the parameters; return the loss of `closure`, if given."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -98,10 +101,10 @@ class FrozenAdam(Optimizer):
                     self._update(parameter, group, is_frozen=is_frozen)
         return loss
 
-    _step_supports_amp_scaling = True  # a GradScaler then sets `found_inf` and `grad_scale`
+    _step_supports_amp_scaling = True  # makes a GradScaler set `found_inf` and `grad_scale`
 
     def _unscale(self) -> bool:
-        """Divide gradients by a GradScaler's factor, unless that was done; return False for a skip."""
+        """Divide gradients by a GradScaler's factor if needed; return False to skip the step."""
         found_inf: Tensor | None = getattr(self, "found_inf", None)
         if found_inf is None:
             return True
@@ -109,8 +112,9 @@ class FrozenAdam(Optimizer):
             raise InvalidValueError(
                 "scaler",
                 None,
-                "the GradScaler of this FrozenAdam: without its factor, the hook mixes multiplied "
-                "gradients with plain momentum; call attach(..., optimizer=optimizer, scaler=scaler)",
+                "the GradScaler of this FrozenAdam: without its factor, the hook mixes scaled "
+                "gradients with unscaled momentum; call attach(..., optimizer=optimizer, "
+                "scaler=scaler)",
             )
         factor: Tensor | None = getattr(self, "grad_scale", None)
         if factor is not None and not found_inf:
@@ -121,9 +125,9 @@ class FrozenAdam(Optimizer):
         return not found_inf
 
     def _start_late(self, parameter: Tensor, betas: tuple[float, float]) -> None:
-        """Give a parameter a variance after the warm-up, from the first gradient that is not zero.
+        """Set the variance of a parameter from its first nonzero gradient after the warm-up.
 
-        That gradient came as it is, not as momentum: it becomes the first momentum here.
+        That gradient was exchanged as a gradient, not as momentum: it is converted here.
         """
         gradient, (beta_1, beta_2) = parameter.grad, betas
         assert gradient is not None
@@ -149,7 +153,7 @@ class FrozenAdam(Optimizer):
             state["variance"] = torch.zeros_like(parameter)
         state["step"] += 1
         if is_frozen and self.attached:
-            state["momentum"].copy_(gradient)  # it is momentum already, averaged over workers
+            state["momentum"].copy_(gradient)  # momentum already, averaged over workers
         else:
             state["momentum"].lerp_(gradient, 1 - beta_1)
         if not is_frozen:

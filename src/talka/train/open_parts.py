@@ -1,7 +1,7 @@
-"""What a hook has open: its journal, its exchanges, its handles on parameters.
+"""The resources that a hook holds open: its journal, exchanges and handles on parameters.
 
-These are apart from the hook itself, so that `weakref.finalize` can close them when the hook is
-garbage or the interpreter exits: the last steps of a run are compared even if nothing closes it.
+They are separate from the hook, so that `weakref.finalize` can close them when the hook is garbage
+collected or the interpreter exits: the last steps are written even if the hook is never closed.
 """
 
 import os
@@ -12,20 +12,20 @@ from talka.train.unused import UnusedParameters
 
 
 class OpenParts:
-    """Closes everything in the right order. Must not refer to the hook."""
+    """Resources of a hook, closed in the right order. Must not hold a reference to the hook."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.exchange: Exchange | None = None
         self.warm_up: Exchange | None = None
-        """Exchange of whole gradients, for as long as FrozenAdam warms up."""
+        """Exchange of uncompressed gradients during the warm-up of FrozenAdam."""
         self.unused: UnusedParameters | None = None
         self._process = os.getpid()
 
     def close(self) -> None:
         """Write the last comparison, and end the threads of the exchanges."""
         if os.getpid() != self._process:
-            return  # a forked process ends: the journal is that of its parent
+            return  # in a forked process, where the journal belongs to the parent
         if self.exchange is not None:
             self.journal.close(self.exchange)
         for exchange in (self.exchange, self.warm_up):

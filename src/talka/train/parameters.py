@@ -1,4 +1,4 @@
-"""Parameters whose gradients can be exchanged: real and dense ones."""
+"""Checks that gradients can be exchanged: they must be real and dense."""
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +7,7 @@ from talka.errors import InvalidValueError
 
 
 def check_parameters(model: nn.Module) -> None:
-    """Raise InvalidValueError for a trained parameter with complex or sparse gradients."""
+    """Raise InvalidValueError if a trained parameter has complex or sparse gradients."""
     ignored_by_ddp = set(getattr(model, "_ddp_params_and_buffers_to_ignore", ()))
     for module_name, module in model.named_modules():
         is_sparse = isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse

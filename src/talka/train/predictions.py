@@ -1,14 +1,14 @@
-"""What a training step of P workers would cost with each spec, against one machine and plain DDP.
+"""Predicted cost of a training step on P workers with each spec, against one machine and plain DDP.
 
     step = computing + encoding and decoding + network
 
 Nothing overlaps in this model, so it is an upper estimate: DDP hands over one bucket of gradients
-(25 MB) while the backward pass works on the next. A model whose gradients fill one bucket has
-nothing to overlap with, as the bucket is full when the backward pass ends: there it is nearly exact.
+(25 MB) while the backward pass computes the next. If all gradients fit into one bucket, nothing can
+overlap, as the bucket is complete when the backward pass ends: the estimate is then nearly exact.
 
-Every worker has a batch of its own, as large as that of one machine, so P workers do P times the
-work in a step: speed against one machine = P * computing / step, in samples a second (S1). What a
-lossy spec costs in further steps (S2) is not known before a run.
+Every worker has a batch as large as that of one machine, so P workers do P times the work in a step:
+speed against one machine = P * computing / step, in samples per second (S1). The additional steps
+that a lossy spec needs (S2) are not known before a run.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,27 +39,29 @@ DEFAULT_SPECS = (
 
 @dataclass(frozen=True, slots=True)
 class StepPrediction:
-    """One spec by one exchange."""
+    """Predicted cost of a step with one spec and one exchange."""
 
     spec: str
     exchange: str
     sent_bytes_per_worker: float
-    """Payloads alone, of the worker that sends most; what stays inside a host counts, too."""
+    """Bytes of payloads sent by the worker that sends most, including those inside a host."""
     compute_s: float | None
-    """None if unknown: the step is then what the exchange takes."""
+    """Seconds of forward and backward pass; None if unknown, then `step_s` is the exchange alone."""
     codec_s: float
+    """Seconds of encoding and decoding, on the worker with most to do."""
     network_s: float
     step_s: float
     speed_vs_one: float | None
-    """Samples a second, of one machine's; None if computing is unknown."""
+    """Samples per second relative to one machine; None if computing is unknown."""
     speed_vs_ddp: float
+    """Samples per second relative to plain DDP."""
     reason: str
     payload_bytes: float
-    """Of one worker's whole payload."""
+    """Bytes of one worker's whole payload."""
     resparsifies: bool
-    """Loses more of a sparse payload than it has to."""
+    """True if the exchange sparsifies the average a second time although it need not."""
     runners_up: tuple["StepPrediction", ...] = ()
-    """The same spec by other exchanges, cheapest first."""
+    """Predictions for the same spec with other exchanges, cheapest first."""
 
 
 def predict_steps(
@@ -71,12 +73,15 @@ def predict_steps(
     codec_rates: Callable[[str], CodecRates] | None = None,
     sample: Tensor | None = None,
 ) -> list[StepPrediction]:
-    """A step with each spec, by the exchange that makes it shortest; in the order of `specs`.
+    """Predict a step with each spec and its fastest exchange, in the order of `specs`.
 
-    What would cut sparse payloads of a few workers once more is only ever a runner-up.
+    An exchange that would sparsify the average of a few workers a second time is listed only as a
+    runner-up.
 
-    `codec_rates` is asked once for every spec; unless given, they are measured here and now. A
-    `sample`, one gradient as flat as the layout, says how large payloads are that depend on it.
+    codec_rates
+        Called once per spec. By default the rates are measured on this machine.
+    sample
+        One flat gradient, from which the size of payloads is computed that depend on the values.
     """
     if compute_s is not None and not compute_s > 0:
         raise InvalidValueError("compute_s", compute_s, "above 0, or None if unknown")
@@ -86,7 +91,7 @@ def predict_steps(
     }
     rates_of = {
         spec: measure_codec(spec, num_values, sample) if codec_rates is None else codec_rates(spec)
-        for spec in all_choices  # by now every spec is known to be one
+        for spec in all_choices  # `choices` has checked every spec
     }
     ddp_s = (compute_s or 0.0) + all_reduce(network, 4.0 * num_values).seconds
 
@@ -99,35 +104,35 @@ def predict_steps(
 
 
 def fastest(predictions: Sequence[StepPrediction]) -> StepPrediction:
-    """The shortest step; of equals, the first."""
-    return min(predictions, key=lambda one: one.step_s)
+    """Return the prediction with the shortest step; the first of equally short ones."""
+    return min(predictions, key=lambda prediction: prediction.step_s)
 
 
 def _two_phase(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Encode all; decode P payloads of 1/P, encode that 1/P again; decode all."""
+    """Encode all; decode P payloads of 1/P and encode the average of that 1/P; decode all."""
     return (1 + 1 / num_workers) * rates.encode_s + 2 * rates.decode_s
 
 
 def _all_gather(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Encode once, decode every worker's payload."""
+    """Encode once, and decode every worker's payload."""
     return rates.encode_s + num_workers * rates.decode_s
 
 
 def _master(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Encode; the master decodes P payloads and encodes their average; decode that."""
+    """Encode; the master decodes P payloads and encodes their average; decode the average."""
     return 2 * rates.encode_s + (num_workers + 1) * rates.decode_s
 
 
 def _hierarchical(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Two-phase among the leaders of hosts. Sums inside a host are left out: plain additions."""
+    """Two phases among the hosts. Sums inside a host are ignored: they are plain additions."""
     return _two_phase(rates, num_hosts, num_hosts)
 
 
 def _global_topk(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """The longest way up the tree, of L = ceil(log2 P) levels, then one decode.
+    """Follow the longest path up the tree, of L = ceil(log2 P) levels, then decode once.
 
-    A worker with c children decodes c + 1 payloads and encodes their sum; on that way c is 1 to L
-    if P is a power of two, and less is done else.
+    A worker with c children decodes c + 1 payloads and encodes their sum. On that path c is 1 to L
+    if P is a power of two; otherwise this is an upper bound.
     """
     levels = (num_workers - 1).bit_length()
     decodes = levels * (levels + 1) // 2 + levels + 1
@@ -135,12 +140,12 @@ def _global_topk(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
 
 
 def _converted(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Ring, direct and tree: only the conversion; sums on the way are left out, as in plain DDP."""
+    """Only convert (ring, direct and tree): sums on the way are ignored, as for plain DDP."""
     return rates.convert_s
 
 
 def _low_rank(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Both factors, then their product."""
+    """Compute both factors, then their product."""
     return rates.encode_s + rates.decode_s
 
 
@@ -155,7 +160,7 @@ CODEC_SECONDS: dict[str, Callable[[CodecRates, int, int], float]] = {
     "tree": _converted,
     "low-rank": _low_rank,
 }
-"""Seconds a value, on the worker with most to do, by the numbers of workers P and of hosts."""
+"""Codec seconds per value on the worker with most to do, from rates, workers P and hosts."""
 
 
 def _prediction(
@@ -179,8 +184,8 @@ def _prediction(
     )
 
 
-def _shortest(of_exchanges: Sequence[StepPrediction]) -> StepPrediction:
-    best, *others = sorted(of_exchanges, key=lambda one: (one.resparsifies, rounded(one.step_s)))
+def _shortest(by_exchange: Sequence[StepPrediction]) -> StepPrediction:
+    best, *others = sorted(by_exchange, key=lambda row: (row.resparsifies, rounded(row.step_s)))
     return replace(best, runners_up=tuple(others))
 
 

@@ -1,10 +1,10 @@
-"""Saving and loading what an exchange needs to continue: a file or a dict of each rank.
+"""Save and load what an exchange needs to continue: one file or dict per rank.
 
-A file is in the safetensors format. A dict has the same two parts: `tensors` and `metadata`, which is
-text by name; so `torch.save`, safetensors and trainers can store it.
+Files are in the safetensors format. A dict has the same two parts, `tensors` and `metadata` (strings
+by name), so that `torch.save`, safetensors and trainers can store it.
 
-Residuals are part of what has been learned and was not applied yet: without them a restart forgets.
-With another number of workers, the exchange merges the states of all former workers into one.
+Residuals are gradient information that was not applied yet: a restart without them loses it. With
+another number of workers, the exchange merges the states of all former workers into one.
 
 All workers check what they read, compare it, and only then change anything: either all load or none.
 """
@@ -34,14 +34,14 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Progress(NamedTuple):
-    """How far the training was when its state was saved."""
+    """Progress of the training at the time its state was saved."""
 
     step: int = 0
-    """Number of steps since the beginning, over all restarts."""
+    """Number of steps since the start of the training, over all restarts."""
     rates: Mapping[str, float] = {}
     """Learning rate that the residuals of each parameter belong to."""
     scale: float = 1.0
-    """Factor of a GradScaler that residuals and momentum belong to."""
+    """Loss scale (factor of a GradScaler) that residuals and momentum belong to."""
 
 
 def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progress) -> None:
@@ -54,7 +54,7 @@ def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progr
 
 
 def load_state(exchange: Exchange, folder: Path, shapes: Shapes) -> Progress:
-    """Read what the same or another number of workers saved, and continue from it on this rank."""
+    """Load what the same or another number of workers saved into this rank's exchange."""
     return _load(exchange, str(folder), lambda: _read_files(exchange, folder, shapes))
 
 
@@ -63,8 +63,8 @@ def to_dict(
 ) -> dict[str, dict[str, Any]]:
     """Return copies of all tensors of this rank, and their metadata.
 
-    `save` is a number that the dicts of all ranks have in common. No other rank has to take part:
-    many trainers ask one rank after another, or one alone.
+    `save` is a number that the dicts of all ranks of one save share. This is not a collective call:
+    many trainers save one rank after another, or only one.
     """
     tensors = {str(key): value.clone().contiguous() for key, value in exchange.state().items()}
     metadata = {
@@ -84,7 +84,7 @@ def to_dict(
 
 
 def from_dict(exchange: Exchange, state: object, shapes: Shapes) -> Progress:
-    """Continue on this rank from what `to_dict` returned on the same rank of as many workers."""
+    """Load what `to_dict` returned on the same rank of the same number of workers."""
     return _load(exchange, _DICT, lambda: [_read_dict(exchange, state, shapes)])
 
 
@@ -113,25 +113,26 @@ def _read_dict(exchange: Exchange, state: object, shapes: Shapes) -> SavedState:
     if saved.num_workers != exchange.num_workers:
         raise SavedStateError(
             _DICT,
-            f"was saved by {saved.num_workers} workers, here are {exchange.num_workers}; hook.save() "
-            "and hook.load() can change the number of workers, one rank's dict cannot",
+            f"was saved by {saved.num_workers} workers, but there are {exchange.num_workers} now; "
+            "hook.save() and hook.load() support another number of workers, the dict of one rank "
+            "does not",
         )
     if metadata.get("rank") != str(exchange.rank):
         raise SavedStateError(
             _DICT,
-            f"was saved by rank {metadata.get('rank')}, this is rank {exchange.rank}; every rank has "
-            "to save its own, since their residuals differ",
+            f"was saved by rank {metadata.get('rank')}, but this is rank {exchange.rank}; every rank "
+            "must save its own dict, since their residuals differ",
         )
     return saved
 
 
 def _parts(state: object) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Check the types in a dict, which may come from any file. Tensors may be on any device."""
+    """Check the types in a dict, which may come from any file, and move its tensors to the CPU."""
     if not isinstance(state, Mapping) or set(state) != {"tensors", "metadata"}:
         raise SavedStateError(_DICT, "is not a dict of 'tensors' and 'metadata'")
     tensors, metadata = state["tensors"], state["metadata"]
     if not _is_dict_of(tensors, Tensor) or not _is_dict_of(metadata, str):
-        raise SavedStateError(_DICT, "has other entries than tensors and text by name")
+        raise SavedStateError(_DICT, "has entries that are not tensors or strings by name")
     return {key: tensor.detach().cpu() for key, tensor in tensors.items()}, dict(metadata)
 
 
@@ -142,7 +143,7 @@ def _is_dict_of(value: object, kind: type) -> bool:
 
 
 def read_file(path: Path, expected: Expected) -> SavedState:
-    """Read and check one rank's file. Raise SavedStateError for whatever is wrong with it."""
+    """Read and check one rank's file. Raise SavedStateError if it is missing, damaged or unfit."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -158,10 +159,10 @@ def read_file(path: Path, expected: Expected) -> SavedState:
 
 
 def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[SavedState]:
-    """Read the file of this rank, or those of all ranks if they were another number."""
+    """Read the file of this rank, or the files of all ranks if their number was different."""
     expected = Expected(exchange.spec, exchange.name, shapes)
     first = _path(folder, 0)
-    if not first.exists():  # each machine may have the files of its own ranks alone
+    if not first.exists():  # a machine may have only the files of the ranks that ran on it
         first = _path(folder, exchange.rank)
     head = read_file(first, expected)
     if head.num_workers == exchange.num_workers:
@@ -174,7 +175,7 @@ def _read_files(exchange: Exchange, folder: Path, shapes: Shapes) -> list[SavedS
     if exchange.name == LowRank.name:
         of_all.append(("worker", "residual"))
     keys = [{key for key in saved.state if (key.side, key.kind) in of_all} for saved in files]
-    if any(some != keys[0] for some in keys):
+    if any(keys_of_rank != keys[0] for keys_of_rank in keys):
         raise SavedStateError(str(folder), "has files with state of different parameters")
     return files
 
@@ -186,13 +187,13 @@ def _check_same_save(folder: Path, files: Sequence[SavedState]) -> None:
 
 
 def _mixed(steps: Sequence[str]) -> str:
-    return f"mixes files of several saves ({', '.join(steps)}): all have to be of the same one"
+    return f"mixes files of several saves ({', '.join(steps)}): all must be from the same save"
 
 
 def _compare(
     exchange: Exchange, source: str, files: Sequence[SavedState], problem: SavedStateError | None
 ) -> None:
-    """Raise SavedStateError on all ranks if one of them could not read its part of one save."""
+    """Raise SavedStateError on all ranks if one could not read its file, or if saves differ."""
     mine = torch.tensor([0, *files[0].identity] if files else [1, 0, 0, 0])
     rows = [torch.empty_like(mine) for _ in range(exchange.num_workers)]
     dist.all_gather(rows, mine, group=exchange.group)
@@ -201,15 +202,15 @@ def _compare(
     failed = [rank for rank, row in enumerate(rows) if row[0]]
     if failed:
         ranks = ", ".join(map(str, failed))
-        raise SavedStateError(source, f"was refused on rank {ranks}, whose error says why")
+        raise SavedStateError(source, f"was refused on rank {ranks}; see the error there")
     identities = [(int(row[1]), int(row[2]), int(row[3])) for row in rows]
     if len(set(identities)) > 1:
-        steps = [f"rank {rank} has step {one[1]}" for rank, one in enumerate(identities)]
+        steps = [f"rank {rank} has step {step}" for rank, (_, step, _) in enumerate(identities)]
         raise SavedStateError(source, _mixed(steps))
 
 
 def common_number(exchange: Exchange) -> int:
-    """Draw a random number that is the same on all ranks. All workers must call it."""
+    """Draw a random number and broadcast it. All workers must call this."""
     number = torch.tensor(secrets.randbits(62))
     dist.broadcast(number, exchange.global_ranks[0], group=exchange.group)
     return int(number)

@@ -1,4 +1,4 @@
-"""What one rank's saved file holds, checked: nothing in it is trusted, as it may be damaged."""
+"""Parse and check the content of one rank's saved file, which may be damaged or forged."""
 
 import hashlib
 import json
@@ -13,48 +13,49 @@ from talka.compress import State, StateKey
 from talka.exchange.registry import powersgd_rank
 
 FORMATS = ("talka-exchange-1", "talka-exchange-2")
-"""Known formats. The first has no step, learning rates or shapes, and its checksum no metadata."""
+"""Known formats. The first has no step, learning rates or shapes; its checksum omits metadata."""
 _TYPES = (torch.float32, torch.float64, torch.int64)
 _MAX_INT = (1 << 62) - 1
 
 
 class SavedStateProblem(Exception):
-    """What is wrong with a file, as the end of a sentence that begins with its path."""
+    """A problem with a file, worded as the end of a sentence that begins with its path."""
 
 
 class Expected(NamedTuple):
-    """What a file must have been saved with to be loaded here."""
+    """Compressor, exchange and parameter shapes that a file must have been saved with."""
 
     spec: str
     exchange: str
     shapes: Mapping[str, tuple[int, ...]]
-    """By the names of all parameters of the model."""
+    """Shape of each parameter of the model, by name."""
 
 
 class SavedState(NamedTuple):
-    """The content of one file."""
+    """The checked content of one file."""
 
     state: State
     num_workers: int
     step: int
-    """-1 where the format has no step."""
+    """Step of the save; -1 if the format has none."""
     save: int
-    """The number that all files of one save have in common; -1 where the format has none."""
+    """Random number that all files of one save share; -1 if the format has none."""
     rates: dict[str, float]
     scale: float
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """Equal for all files of one save."""
+        """Number of workers, step and random number, which are equal for all files of one save."""
         return self.num_workers, self.step, self.save
 
     @property
     def step_text(self) -> str:
+        """The step, as text for messages."""
         return "an unknown step" if self.step < 0 else f"step {self.step}"
 
 
 def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expected) -> SavedState:
-    """Check everything in a file. Raise Problem for what is damaged or does not belong here."""
+    """Check a whole file. Raise SavedStateProblem if it is damaged or from another training."""
     version = metadata.get("format")
     if version not in FORMATS:
         raise SavedStateProblem("was not written by save() or state_dict()")
@@ -62,11 +63,11 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
         raise SavedStateProblem("holds tensors of a type that save() does not write")
     covered = dict(metadata) if version == FORMATS[1] else {}
     if metadata.get("checksum") != checksum(state, covered):
-        raise SavedStateProblem("was changed since: its checksum does not match")
+        raise SavedStateProblem("was changed after it was saved: its checksum does not match")
     spec, exchange = metadata.get("spec"), metadata.get("exchange")
     if (spec, exchange) != (expected.spec, expected.exchange):
         raise SavedStateProblem(
-            f"was saved with {spec} by {exchange}, here is {expected.spec} by {expected.exchange}"
+            f"was saved with {spec} by {exchange}, but this is {expected.spec} by {expected.exchange}"
         )
     num_workers = _whole_number(metadata, "num_workers", at_least=1)
     if version == FORMATS[0]:
@@ -80,7 +81,7 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
 
 
 def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
-    """Digest of all tensors and of all metadata except the checksum itself."""
+    """Return a digest of all tensors and of all metadata except the checksum itself."""
     digest = hashlib.blake2b(digest_size=16)
     for key in sorted(state):
         digest.update(f"{key}:{tuple(state[key].shape)}".encode())
@@ -120,7 +121,7 @@ def _rates(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def _scale(metadata: Mapping[str, str]) -> float:
-    """Return the factor of a GradScaler, which files of former versions do not have."""
+    """Return the factor of a GradScaler; 1 for files of former versions, which lack it."""
     text = metadata.get("scale", "1.0")
     try:
         scale = float(text)
@@ -159,7 +160,7 @@ def _checked_key(
     saved_shape = saved_shapes.get(name)
     if saved_shape is not None and saved_shape != shape:
         raise SavedStateProblem(
-            f"was saved for a parameter {name!r} of shape {saved_shape}, here it has shape {shape}"
+            f"was saved for a parameter {name!r} of shape {saved_shape}, but it has shape {shape} now"
         )
     problem = _CHECKS[key.kind](tensor, shape, key.offset or 0, expected.spec)
     if problem:
@@ -168,14 +169,14 @@ def _checked_key(
 
 
 def _vector_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
-    """Momentum or residual of a whole parameter."""
+    """Check the momentum or residual of a whole parameter."""
     if tensor.dtype == torch.float32 and tuple(tensor.shape) == (math.prod(shape),):
         return None
     return f"a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, not {math.prod(shape)} float32 values,"
 
 
 def _start_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
-    """The columns that PowerSGD starts from."""
+    """Check the columns that PowerSGD starts from."""
     rows = shape[0] if len(shape) > 1 else 0
     columns = math.prod(shape[1:])
     width = min(powersgd_rank(spec) or 0, rows, columns)
@@ -185,7 +186,7 @@ def _start_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: st
 
 
 def _scalar_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
-    """How often a slice was encoded (int64), or its smallest threshold (float64)."""
+    """Check the number of times a slice was encoded (int64), or its smallest threshold (float64)."""
     if tensor.ndim or offset >= max(math.prod(shape), 1):
         return f"a tensor of shape {tuple(tensor.shape)} at offset {offset}, not one number inside,"
     value = tensor.item()

@@ -1,4 +1,4 @@
-"""Whether several workers are worth it (S1): in words, and from which rate or step time on."""
+"""Verdict on several workers against one machine (S1): as text, and the break-even points."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from talka.train.predictions import StepPrediction, fastest
 from talka.units import format_rate, format_seconds
 
 SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S = 1.0, 1e15
-"""Between which a rate is looked for that would change the verdict."""
+"""Range of the search for a rate that would change the verdict."""
 
 
 def verdict(predictions: Sequence[StepPrediction], layout: Layout, network: Network) -> str:
-    """One or two sentences about what `predict_steps` gave."""
+    """Summarize the result of `predict_steps` in one or two sentences."""
     if network.num_workers == 1:
-        return "One worker has nothing to exchange: a step is its computing alone."
+        return "One worker has nothing to exchange: a step takes as long as its computing."
     best = fastest(predictions)
     if best.compute_s is None:
         if _is_plain_ddp(best):
@@ -33,7 +33,7 @@ def verdict(predictions: Sequence[StepPrediction], layout: Layout, network: Netw
 
 
 def break_even_compute_s(prediction: StepPrediction, network: Network) -> float:
-    """With steps that compute for longer, so many workers are faster than one.
+    """Return the computing time of a step, in seconds, above which P workers are faster than one.
 
     P c / (c + codec + network) = 1, so c = (codec + network) / (P - 1).
     """
@@ -41,10 +41,10 @@ def break_even_compute_s(prediction: StepPrediction, network: Network) -> float:
 
 
 def break_even_rate(prediction: StepPrediction, layout: Layout, network: Network) -> float | None:
-    """With all links faster than that, so many workers are faster than one machine.
+    """Return the rate of all links above which P workers are faster than one machine.
 
-    Bits a second, to a thousandth. None if no rate is enough: latency, encoding and links inside
-    hosts alone take longer than the (P - 1) * computing that is to be gained.
+    In bits per second, to a thousandth. None if no rate is enough: latency, encoding and links
+    inside hosts alone take longer than the (P - 1) * computing that can be gained.
     """
     if prediction.compute_s is None or network.num_workers == 1:
         return None
@@ -102,16 +102,16 @@ def _slower(
         f"steps that compute for more than {format_seconds(break_even_compute_s(best, network))}"
     )
     rates = [
-        (rate, one)
-        for one in predictions
-        if (rate := break_even_rate(one, layout, network)) is not None
+        (rate, prediction)
+        for prediction in predictions
+        if (rate := break_even_rate(prediction, layout, network)) is not None
     ]
     if not rates:
-        return f"{text} No rate would change that, only {long_enough}."
-    rate, one = min(rates, key=lambda pair: pair[0])
+        return f"{text} No link rate would change that, only {long_enough}."
+    rate, prediction = min(rates, key=lambda pair: pair[0])
     return (
         f"{text} What would change that: links of more than {format_rate(rate)} (with "
-        f"{_named(one)}), or {long_enough}."
+        f"{_named(prediction)}), or {long_enough}."
     )
 
 

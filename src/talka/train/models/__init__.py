@@ -1,1 +1,1 @@
-"""Models that come with the package, each in a folder of its own."""
+"""Built-in models, one folder each."""

@@ -25,7 +25,7 @@ def test_no_access_leaves_its_array():
 
 @pytest.mark.parametrize("visit_pairs", [1, 7, 2_048])
 def test_how_visits_fill_the_buffer_does_not_matter(visit_pairs):
-    """In the order of the blocks, cuts between visits change nothing, bit for bit."""
+    """If blocks are trained in order, their division into visits does not change a bit."""
     blocks = planted(10_000, num_words=300, block_edge=100)
     first, other = (
         kernel_arguments(blocks, 20),
@@ -43,7 +43,7 @@ def test_a_word_number_too_large_is_noticed_before_it_is_used():
 
 
 def test_loops_are_vector_code():
-    """The plain form of the loop is three times slower, and nothing else would tell."""
+    """The scalar loop is three times slower, and no other test would notice."""
     blocks = in_blocks([0], [0], [1.0], num_words=1, block_edge=1)
     GloVe(1, 100).train_epoch(blocks)
     code = numba.njit(fastmath={"reassoc", "contract"}, error_model="numpy")(

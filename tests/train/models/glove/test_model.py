@@ -219,8 +219,8 @@ class TestWhatIsRefused:
             GloVe(blocks.num_words, DIM).train_epoch(blocks, threads=0)
 
     def test_no_pairs(self):
-        nothing = np.empty(0, np.int64)
-        blocks = Blocks(5, 16, np.empty(0, PAIR_DTYPE), nothing, nothing, nothing, nothing)
+        empty = np.empty(0, np.int64)
+        blocks = Blocks(5, 16, np.empty(0, PAIR_DTYPE), empty, empty, empty, empty)
         with pytest.raises(InvalidValueError, match="num_pairs is 0"):
             GloVe(5, DIM).train_epoch(blocks)
 

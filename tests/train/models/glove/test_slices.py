@@ -115,7 +115,7 @@ def test_a_saved_slice_goes_on_bit_for_bit_and_only_as_itself(tmp_path):
     second.train_epoch(blocks, alone, epoch=1)
     np.testing.assert_array_equal(first.vectors(), second.vectors())
     other = GloVeSlice(300, DIM, ColumnRange(0, 11), config=CONFIG, seed=3)
-    with pytest.raises(SavedStateError, match="as many workers as then"):
+    with pytest.raises(SavedStateError, match="use the number of workers that saved it"):
         other.load(tmp_path / "slice")
 
 

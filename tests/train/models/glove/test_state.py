@@ -65,7 +65,7 @@ def test_another_arrow_file_is_refused(tmp_path):
     batch = pa.record_batch({"values": np.zeros(3, np.float32)})
     with pa.ipc.new_file(str(tmp_path / "other.arrow"), batch.schema) as writer:
         writer.write_batch(batch)
-    with pytest.raises(SavedStateError, match="no saved model"):
+    with pytest.raises(SavedStateError, match="is not a saved model"):
         GloVe.load(tmp_path / "other.arrow")
 
 

@@ -1,8 +1,8 @@
 """GloVe word embeddings, trained by threads that share one model without locks.
 
-`order.py` says which pairs come when, `kernels.py` takes the steps, `table.py` is the model in
-memory, `loss.py` judges, `state.py` saves. Not here: text and counts (talka/data/text), what is
-done with vectors afterwards (talka/jobs).
+`order.py` determines the order of pairs, `kernels.py` has the compiled loops, `table.py` the model in
+memory, `loss.py` the evaluation, `state.py` the file format. Not here: text and counts
+(talka/data/text), and the use of vectors afterwards (talka/jobs).
 """
 
 from talka.train.models.glove.base import (

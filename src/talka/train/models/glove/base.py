@@ -1,4 +1,4 @@
-"""What the trainer asks of its input, and the options of the model."""
+"""The interface of the training data, the options of the model, and its errors."""
 
 import math
 from dataclasses import dataclass
@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from talka.errors import InvalidValueError, TalkaError
 
 PAIR_DTYPE = np.dtype([("row", "<u2"), ("col", "<u2"), ("count", "<f4")])
+"""Layout of a pair, equal to `talka.data.text.PAIR`: importing that would load its kernels."""
 
-# The kernel takes whole visits into a buffer of this many pairs: 2,048 pairs are 48 kB beside the
-# rows of the model, and the few at its start that nobody fetched ahead of time are 0.4%.
+# The kernel copies whole visits into a buffer of this many pairs: 2,048 pairs are 48 kB in the cache
+# beside the rows of the model. The first pairs of a buffer are not prefetched, which is 0.4%.
 BUFFER_PAIRS = 2_048
 
 
 class PairSource(Protocol):
-    """Co-occurrence counts in blocks of words x contexts.
+    """Co-occurrence counts in blocks of words x contexts, such as `talka.data.text.PairBlocks`.
 
-    Block b holds `pairs[start[b]:stop[b]]`, shuffled. Word `row_block[b] * block_edge + row` was seen
+    Block b holds `pairs[start[b]:stop[b]]`, shuffled. Word `row_block[b] * block_edge + row` occurred
     near word `col_block[b] * block_edge + col` with the weight `count`. `pairs` has PAIR_DTYPE and
     may be mapped from a file.
     """
@@ -44,17 +45,19 @@ class PairSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GloVeConfig:
+    """Options of the model."""
+
     learning_rate: float = 0.05
-    """AdaGrad's; from about 0.5 on training diverges."""
+    """Learning rate of AdaGrad; above about 0.5 training diverges."""
 
     x_max: float = 100.0
-    """Counts from here on weigh 1. Lower it for small corpora."""
+    """Count from which pairs have the weight 1. Lower it for small corpora."""
 
     alpha: float = 0.75
-    """A smaller count weighs (count / x_max) ** alpha."""
+    """Exponent of the weight of smaller counts: (count / x_max) ** alpha."""
 
     visit_pairs: int = 1_024
-    """Pairs of one block that are trained before another block has its turn (see `order.py`);
+    """Pairs of one block that are trained before another block is visited (see `order.py`);
     1 is a full shuffle."""
 
     def __post_init__(self) -> None:
@@ -72,20 +75,22 @@ def _check_number(name: str, value: float, *, positive: bool) -> None:
 
 
 def check_whole(name: str, value: int, *, at_least: int) -> None:
+    """Raise InvalidValueError for a number below `at_least`."""
     if value < at_least:
         raise InvalidValueError(name, value, f"a whole number of at least {at_least}")
 
 
 def is_diverged(loss: float, num_pairs: int) -> bool:
-    """Whether the summed loss of some pairs is beyond what any model that learns can have.
+    """Return True if the summed loss of `num_pairs` pairs is too large for a model that learns.
 
-    A model of zeros has at most 0.5 log(count)^2, about 200 for the largest counts there are.
+    A model of zeros has a loss of at most 0.5 log(count)^2 per pair, about 200 for the largest
+    possible count.
     """
     return not loss <= 10_000.0 * num_pairs
 
 
 class DivergedError(TalkaError):
-    """Training left all bounds: the model is of no use any more.
+    """Training diverged, and the model is unusable.
 
     >>> print(DivergedError(2, 5.0))
     training diverged in epoch 2. The learning rate is 5; try a smaller one (0.05).

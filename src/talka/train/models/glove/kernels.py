@@ -1,22 +1,22 @@
-"""The compiled inner loops: one AdaGrad step a pair, and the loss of a sample.
+"""The compiled inner loops: one AdaGrad step per pair, and the loss of a sample.
 
-Without the GIL, never `parallel=True`: the caller cuts the work and counts the threads. Threads
-share the table and take no locks (HOGWILD: Niu et al., arXiv:1106.5730). Two of them may write the
-same row at once and one of the steps is then lost in part. It does not matter: on 45.1 million
-pairs the loss with two threads and with one agree within 0.1% after 1, 3 and 15 epochs, although
-69% of the pairs touch one of the 2,048 most frequent words.
+Kernels release the GIL and never use `parallel=True`: the caller divides the work among threads.
+Threads share the table without locks (HOGWILD: Niu et al., arXiv:1106.5730). If two of them write the
+same row at once, one of the steps is partly lost. This has no visible effect: on 45.1 million pairs
+the losses with two threads and with one agree within 0.1% after 1, 3 and 15 epochs, although 69% of
+the pairs involve one of the 2,048 most frequent words.
 
-What made it fast, in millions of pairs a second, one thread, 100 dimensions, fully shuffled pairs:
+What made it fast, in millions of pairs per second, one thread, 100 dimensions, fully shuffled pairs:
 
     plain loop over four arrays (vectors and squares of both sides)     1.3-1.6
-    rows of the next pairs fetched into cache ahead of time             2.7-3.0
-    loops that LLVM can turn into vector code (it gave up on the plain
+    rows of the next pairs prefetched into the cache                    2.7-3.0
+    loops that LLVM can vectorize (it could not vectorize the plain
     one): one side after the other, with a length fixed at compile time 8-10
-    pairs that need no fetching, all in the second-level cache          18
+    for comparison: all rows in the second-level cache already          18
 
-Two threads reach up to twice as much. Square root and division are the exact ones; the processor's
-approximation gains 10%. Logarithm and weight are computed on the fly, about 5% of the time: to keep
-them would double the data and was no faster. Huge pages change nothing (numpy asks for them already).
+Two threads are up to twice as fast. Square root and division are exact; the processor's approximations
+would gain 10%. Logarithm and weight are computed on the fly, in about 5% of the time: storing them
+would double the data and was no faster. Huge pages change nothing (numpy requests them already).
 """
 
 import math
@@ -30,13 +30,13 @@ from numba.extending import intrinsic
 from talka.compiled import Kernel, compiled, compiled_with
 from talka.train.models.glove.base import BUFFER_PAIRS, GloVeConfig
 
-LANES = 16  # floats in a cache line, and in the widest vector register there is
-AHEAD = 8  # pairs; 4 to 16 are alike
-OUT_OF_RANGE = -1.0  # instead of a loss: a pair names a word that does not exist
+LANES = 16  # floats per cache line, and per register of the widest kind (AVX-512)
+AHEAD = 8  # distance of prefetching in pairs; 4 to 16 are equally fast
+OUT_OF_RANGE = -1.0  # returned instead of a loss if a pair refers to a word that does not exist
 
 
 class Rates(NamedTuple):
-    """Options of a step, as the kernel wants them."""
+    """Options of a step, in the form that kernels take."""
 
     learning_rate: np.float32
     log_x_max: np.float32
@@ -44,18 +44,19 @@ class Rates(NamedTuple):
 
     @classmethod
     def of(cls, config: GloVeConfig) -> "Rates":
+        """Convert the options of a model."""
         log_x_max = np.float32(math.log(config.x_max))
         return cls(np.float32(config.learning_rate), log_x_max, np.float32(config.alpha))
 
 
 def _compiled(function: Kernel) -> Kernel:
-    # Sums in another order and fused multiply-adds: what vector code of a sum needs, and no more.
-    # With infinities and NaN respected, a run that diverges shows in its loss.
+    # Allow reordered sums and fused multiply-adds, which vectorized sums need, and nothing more:
+    # infinities and NaN are respected, so that a diverging run shows in its loss.
     return compiled_with(function, fastmath={"reassoc", "contract"})
 
 
 def _prefetch_code(context: Any, flat: Any, place: Any) -> Any:
-    """Ask for the cache line of `flat[place]`, for the second-level cache, without waiting."""
+    """Prefetch the cache line of `flat[place]` into the second-level cache."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -76,7 +77,13 @@ _prefetch: Any = intrinsic(_prefetch_code)
 def gather(
     pairs: Any, visits: Any, visit: int, rates: Rates, num_words: Any, batch: Any
 ) -> tuple[int, int]:
-    """Fill the buffers with whole visits; gives the next visit and how many pairs there are."""
+    """Fill the buffers with whole visits; return the next visit and the number of pairs.
+
+    The number is -1 if a pair refers to a word that does not exist.
+    """
+    # A pair is 8 bytes: two 16-bit word numbers relative to its block, and a float32 count. They are
+    # decoded into four arrays, so that the training loop knows the rows of pairs ahead of time and
+    # contains no logarithm.
     rows, cols, logs, weights = batch
     counts = pairs.view(np.float32)
     num_pairs = 0
@@ -103,17 +110,24 @@ def gather(
 
 @_compiled
 def train_visits(table: Any, lines: Any, pairs: Any, visits: Any, rates: Rates) -> float:
-    """Train on the pairs of these visits, in order; gives the sum of their losses before each step.
+    """Train on the pairs of these visits, in order; return the sum of the losses before each step.
 
     table
-        One row for each word, then one for each context: float32 [2 * num_words, 2, lanes], where
-        [0] is the vector and [1] the sums of squared steps (see `table.py`).
+        One row per word, then one per context: float32 [2 * num_words, 2, lanes], where [0] is the
+        vector and [1] the sums of squared steps (see `table.py`).
     lines
-        A tuple as long as a vector has cache lines. Only its length matters: it is part of the
-        type, so that the loops have a fixed length.
+        A tuple with one entry per cache line of a vector. Only its length matters: it is part of
+        the type, so that the loops have a fixed length.
     pairs
         uint32 [num_pairs, 2]: the bytes of `PAIR_DTYPE`.
     """
+    # A step touches two rows of the table, which are rarely in the cache: a row is fetched while the
+    # AHEAD pairs before it are trained. Each row is contiguous, vector and squares together, and
+    # padded to whole cache lines, so one prefetch per line covers it.
+    #
+    # The step is split into short loops over all lanes, each reading and writing few arrays: LLVM
+    # vectorizes these, with the trip count known from the type of `lines`. The row's old vector is
+    # copied to `old` first, as the context's step needs it after the row was updated.
     num_lanes = LANES * len(lines)
     num_words = np.uint64(table.shape[0] // 2)
     flat = table.reshape(-1)
@@ -158,7 +172,7 @@ def train_visits(table: Any, lines: Any, pairs: Any, visits: Any, rates: Rates) 
 
 @_compiled
 def partial_products(table: Any, lines: Any, rows: Any, cols: Any, products: Any) -> None:
-    """The product of both rows of each pair, over the columns that this table holds."""
+    """Compute the product of both rows of each pair, over the columns that this table holds."""
     num_lanes = LANES * len(lines)
     for pair in range(len(rows)):
         row, col = rows[pair], cols[pair]
@@ -170,7 +184,7 @@ def partial_products(table: Any, lines: Any, rows: Any, cols: Any, products: Any
 
 @_compiled
 def apply_steps(table: Any, lines: Any, rows: Any, cols: Any, slopes: Any) -> None:
-    """One AdaGrad step for each pair, in order, with slopes that are known already."""
+    """Apply one AdaGrad step per pair, in order, with given slopes."""
     num_lanes = LANES * len(lines)
     old = np.empty(num_lanes, np.float32)
     for pair in range(len(rows)):
@@ -189,7 +203,7 @@ def apply_steps(table: Any, lines: Any, rows: Any, cols: Any, slopes: Any) -> No
 
 @compiled
 def sample_loss(table: Any, rows: Any, cols: Any, logs: Any, weights: Any) -> float:
-    """Sum of the losses of some pairs, in float64 and in a fixed order: the same on any machine."""
+    """Return the sum of the losses of pairs, in float64 and in a fixed order on any machine."""
     loss = 0.0
     for pair in range(len(rows)):
         row, col = rows[pair], cols[pair]

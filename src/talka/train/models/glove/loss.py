@@ -2,8 +2,8 @@
 
     loss of a pair = 0.5 * w(count) * (<word, context> + both biases - log count) ** 2
 
-The mean while an epoch runs says little about an order of pairs: an order that visits like after
-like looks best and learns worst. The loss on one fixed sample, evaluated between epochs, is fair.
+The mean loss during an epoch is misleading for comparing orders of pairs: an order that groups similar
+pairs looks best and learns worst. The loss on one fixed sample, evaluated between epochs, is fair.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 def weight(
     counts: NDArray[np.floating] | float, *, x_max: float = 100.0, alpha: float = 0.75
 ) -> Floats:
-    """How much a pair counts: rare pairs are mostly noise, frequent ones must not drown the rest.
+    """Return the weight of pairs: low for rare ones, which are mostly noise, and at most 1.
 
     >>> weight(np.array([1.0, 16.0, 100.0, 1000.0]), x_max=16.0).tolist()
     [0.125, 1.0, 1.0, 1.0]
@@ -28,7 +28,7 @@ def weight(
 
 
 class PairSample(NamedTuple):
-    """Some pairs, with words numbered over all blocks."""
+    """A sample of pairs, with words numbered over all blocks."""
 
     rows: NDArray[np.int64]
     cols: NDArray[np.int64]
@@ -36,9 +36,9 @@ class PairSample(NamedTuple):
 
 
 def fixed_sample(blocks: PairSource, *, size: int = 1_000_000, seed: int = 0) -> PairSample:
-    """A random sample without repetition, the same for the same pairs and seed.
+    """Draw a random sample without repetition, the same for the same pairs and seed.
 
-    One pair from each of `size` equal stretches of the data, so every block has its share.
+    It has one pair from each of `size` equal ranges of the data, so every block is represented.
     """
     check_whole("size", size, at_least=1)
     check_whole("num_pairs", blocks.num_pairs, at_least=1)

@@ -1,8 +1,8 @@
-"""GloVe: word vectors whose products are logarithms of counts (Pennington et al., 2014).
+"""GloVe: word vectors whose products approximate logarithms of counts (Pennington et al., 2014).
 
-    blocks -> shuffled visits -> batches -> threads, each: kernel call after kernel call
+    blocks -> shuffled visits -> batches -> one kernel call per batch, on several threads
 
-Threads share the table without locks. One thread gives the same bits for the same seed.
+Threads share the table without locks. With one thread the result is reproducible to the bit.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ from talka.train.models.glove.base import (
 from talka.train.models.glove.loss import PairSample, weight
 from talka.train.models.glove.order import Visits, batches, shuffled, visits_of
 
-# Values that a kernel call trains: 250,000 pairs at 100 dimensions, 30 ms on a quiet core. Ctrl+C
-# is heard between two calls, and threads end an epoch about one call apart.
+# Values per kernel call: 250,000 pairs of 100 dimensions, 30 ms on an idle core. Ctrl+C takes effect
+# between two calls, and threads finish an epoch about one call apart.
 CALL_VALUES = 25_000_000
-SAMPLE_PART = 65_536  # pairs of a sample that are summed by one thread
+SAMPLE_PART = 65_536  # pairs of a sample that one thread sums up at a time
 
 
 class GloVe:
@@ -62,14 +62,13 @@ class GloVe:
         epoch: int | None = None,
         advance: Callable[[int], object] = lambda num_pairs: None,
     ) -> float:
-        """Train on every pair once; gives the mean loss while doing so.
+        """Train on every pair once; return the mean loss before each step.
 
         epoch
-            Number of this epoch, from 0; the order of pairs depends on it. The next one unless
-            given.
+            Number of this epoch, from 0; the order of pairs depends on it. The next one by default.
         advance
-            Called from this thread with the number of pairs that were trained since the last call,
-            some ten times a second.
+            Called in this thread, about ten times per second, with the number of pairs trained
+            since the last call.
         """
         check_whole("threads", threads, at_least=1)
         check_blocks(blocks, num_words=self.num_words)
@@ -98,7 +97,7 @@ class GloVe:
         from talka.train.models.glove.table import num_lines
 
         pairs = np.asarray(blocks.pairs).view(np.uint32).reshape(-1, 2)
-        pairs.flags.writeable = False  # mapped or not, one kernel
+        pairs.flags.writeable = False  # mapped or not, the same compiled kernel
         lines = (0,) * num_lines(self.dim)
         rates = Rates.of(self.config)
         return lambda visits: float(train_visits(self._table, lines, pairs, visits, rates))
@@ -110,7 +109,7 @@ class GloVe:
             raise DivergedError(epoch, self.config.learning_rate)
 
     def evaluate(self, sample: PairSample, *, threads: int = 1) -> float:
-        """Mean loss on a fixed sample: float64, the same bits for any number of threads."""
+        """Return the mean loss on a fixed sample, with the same bits for any number of threads."""
         from talka.train.models.glove.kernels import sample_loss
 
         check_whole("threads", threads, at_least=1)
@@ -127,18 +126,18 @@ class GloVe:
 
         with ThreadPool(threads) as pool:
             parts = pool.map(loss_from, range(0, len(sample.rows), SAMPLE_PART))
-            loss = math.fsum(parts)  # exactly rounded: parts may come from any thread
+            loss = math.fsum(parts)  # exactly rounded, so the order does not matter
         if is_diverged(loss, len(sample.rows)):
             raise DivergedError(max(0, self.epochs_done - 1), self.config.learning_rate)
         return loss / len(sample.rows)
 
     def vectors(self) -> NDArray[np.float32]:
-        """Word plus context vector of every word, as GloVe's own program gives them."""
+        """Return word plus context vector of every word, like GloVe's reference program."""
         words, contexts = self._table[: self.num_words], self._table[self.num_words :]
         return words[:, 0, : self.dim] + contexts[:, 0, : self.dim]
 
     def save(self, path: Path) -> None:
-        """Write all that training needs to go on, whole or not at all."""
+        """Write all that training needs to continue, atomically."""
         from talka.train.models.glove.state import write_state
 
         facts = {
@@ -150,7 +149,7 @@ class GloVe:
 
     @classmethod
     def load(cls, path: Path) -> "GloVe":
-        """A model as it was saved; with one thread it goes on bit for bit."""
+        """Load a saved model; with one thread training continues to the bit."""
         from talka.train.models.glove.state import read_state
 
         table, facts = read_state(path)
@@ -161,22 +160,22 @@ class GloVe:
             model.seed, model.epochs_done = int(facts["seed"]), int(facts["epochs_done"])
             model.config = GloVeConfig(**facts["config"])
         except (LookupError, TypeError, ValueError) as error:
-            raise SavedStateError(str(path), f"is no saved model ({error})") from error
+            raise SavedStateError(str(path), f"is not a saved model ({error})") from error
         return model
 
 
 def check_blocks(blocks: PairSource, *, num_words: int) -> None:
-    """Refuse blocks that would lead the kernel out of its arrays, or to nothing."""
+    """Raise InvalidValueError for blocks that are empty or would lead the kernel out of its arrays."""
     start, stop = np.asarray(blocks.start), np.asarray(blocks.stop)
     check_whole("num_pairs", blocks.num_pairs, at_least=1)
     if blocks.num_words != num_words:
         raise InvalidValueError("blocks.num_words", blocks.num_words, f"the model's, {num_words}")
     if blocks.pairs.dtype != PAIR_DTYPE or not blocks.pairs.flags.c_contiguous:
-        raise InvalidValueError("blocks.pairs", blocks.pairs.dtype, f"one run of {PAIR_DTYPE}")
+        raise InvalidValueError("blocks.pairs", blocks.pairs.dtype, f"contiguous {PAIR_DTYPE}")
     inside = np.all((start >= 0) & (start <= stop) & (stop <= len(blocks.pairs)))
     covered = int((stop - start).sum())
     if not inside or covered != blocks.num_pairs:
-        allowed = f"blocks inside of {len(blocks.pairs)} pairs, of together {blocks.num_pairs}"
+        allowed = f"blocks inside {len(blocks.pairs)} pairs, {blocks.num_pairs} pairs in total"
         raise InvalidValueError("blocks", f"{len(start)} blocks of {covered} pairs", allowed)
     if np.any(blocks.row_block < 0) or np.any(blocks.col_block < 0):
-        raise InvalidValueError("blocks", "one with a negative number", "numbered from 0 on")
+        raise InvalidValueError("blocks", "one with a negative number", "numbered from 0")

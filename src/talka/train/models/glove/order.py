@@ -1,15 +1,15 @@
-"""In which order pairs are visited.
+"""The order in which pairs are trained.
 
     blocks -> visits (some pairs of one block) -> shuffled over the epoch -> batches (kernel calls)
 
-Neither of the two plain orders is good. One block after the other keeps both sides of a block in
-cache but learns badly: all pairs of a block pull at its words at once, and when the turn of other
-blocks comes, the words have to come back. A full shuffle learns best but needs an order as large as
-the data, and reads pairs all over the file. A visit is the middle: so few pairs of a block that the
-epoch as a whole is as good as shuffled, enough to be read in one go.
+Neither of the two simple orders is good. One block after the other keeps both sides of a block in the
+cache but learns badly: the pairs of one block move its words too far, and later blocks have to move
+them back. A full shuffle learns best but needs a permutation as large as the data, and reads pairs
+all over the file. Visits are a compromise: few enough pairs of a block that the epoch is as good as
+shuffled, and enough to be read sequentially.
 
 Measured on 45.1 million pairs (69,152 words, 100 dimensions, blocks of 2,048, two threads): loss on
-a fixed million pairs after 1 and 3 epochs, millions of pairs a second
+a fixed million pairs after 1 and 3 epochs, and millions of pairs per second
 
     order                        loss 1    loss 3    speed
     full shuffle                 0.0150    0.0122    10-22
@@ -19,13 +19,13 @@ a fixed million pairs after 1 and 3 epochs, millions of pairs a second
     visits of 16,384             0.0152    0.0122    10-21
     whole blocks                 0.0386    0.0154    12-27
 
-and of visits of 1,024 against a full shuffle on another sample: 0.01499 and 0.01496 after 1 epoch,
-0.01208 and 0.01210 after 3, 0.00685 and 0.00686 after 15, with 14.9% and 14.8% of analogies right
-(speeds on a shared machine, too noisy to rank the orders). Since the kernel fetches rows ahead of
-time, the cache is a weak reason for blocks: one thread trains 10.3, 9.1, 8.7 and 8.3 million pairs a
-second with blocks of 1,024, 2,048, 8,192 and 32,768 words; losses are the same.
+and, for visits of 1,024 against a full shuffle on another sample, losses of 0.01499 and 0.01496 after
+1 epoch, 0.01208 and 0.01210 after 3, 0.00685 and 0.00686 after 15, with 14.9% and 14.8% of analogies
+correct (speeds are from a shared machine, too noisy to rank the orders). As the kernel prefetches
+rows, the cache is a weak reason for blocks: one thread trains 10.3, 9.1, 8.7 and 8.3 million pairs per
+second with blocks of 1,024, 2,048, 8,192 and 32,768 words; the losses are the same.
 With 10,533 words and 2.9 million pairs, visits of 1,024 are within 0.4% of a full shuffle after 1, 3
-and 15 epochs, less than two seeds differ.
+and 15 epochs, less than the difference between two seeds.
 """
 
 import itertools
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from talka.train.models.glove.base import PairSource
 
 Visits = NDArray[np.int64]
-"""One row a visit: start, stop (positions in `pairs`), first row word, first column word."""
+"""One row per visit: start, stop (positions in `pairs`), first row word, first column word."""
 
 
 def visits_of(blocks: PairSource, *, visit_pairs: int) -> Visits:
@@ -55,13 +55,13 @@ def visits_of(blocks: PairSource, *, visit_pairs: int) -> Visits:
 
 
 def shuffled(visits: Visits, *, seed: int, epoch: int) -> Visits:
-    """The visits in the random order of this epoch."""
+    """Return the visits in the random order of this epoch."""
     order = np.random.default_rng([seed, epoch]).permutation(len(visits))
     return visits[order]
 
 
 def batches(visits: Visits, *, max_pairs: int) -> Iterator[Visits]:
-    """Successive visits of together about `max_pairs` pairs: the work of one kernel call."""
+    """Yield groups of successive visits with about `max_pairs` pairs each, one per kernel call."""
     ends = np.cumsum(visits[:, 1] - visits[:, 0])
     if len(ends) == 0:
         return

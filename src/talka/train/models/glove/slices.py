@@ -1,13 +1,13 @@
 """Operation parallelism: each process holds a slice of the coordinates of all vectors.
 
-    batch of pairs -> partial products here -> summed over all ranks -> the same steps on every slice
+    batch of pairs -> local partial products -> summed over all ranks -> the same steps on every slice
 
-Only the partial products travel, 4 bytes a pair, whatever the dimension. A row of the table holds
-vector, bias and one (see `table.py`), so a slice is just some of its columns: the products of the
-slices add up to the product of the rows, and a step of one column needs no other column.
+Only the partial products are exchanged, 4 bytes per pair in any dimension. A row of the table holds
+vector, bias and one (see `table.py`), so a slice is a range of its columns: the products of the slices
+add up to the product of the rows, and a step of one column does not depend on another column.
 
-Products of a batch are taken before any step of it, so one process with the same batches computes
-the same, up to the rounding of the sums.
+The products of a batch are computed before any of its steps, so one process with the same batches
+computes the same result, up to the rounding of the sums.
 """
 
 import math
@@ -34,24 +34,24 @@ from talka.train.models.glove.state import read_state, write_state
 from talka.train.models.glove.table import Table, new_columns
 
 Sum = Callable[[NDArray[np.float32]], None]
-"""Replaces the array by its sum over all ranks, in place."""
+"""Function that replaces an array by its sum over all ranks, in place."""
 
 BATCH_PAIRS = 16_384
-"""Pairs whose products travel together: 64 kB, so that headers are 1% and waiting is bearable."""
+"""Pairs per exchange of products: 64 kB, so that headers are 1% and the wait is short."""
 
 HEADER_BYTES = 576
-"""That gloo adds to one all-reduce, for each rank and each of the others (counted by the kernel)."""
+"""Bytes that gloo adds to one all-reduce, per ordered pair of ranks (counted by the kernel)."""
 
 
 class ColumnRange(NamedTuple):
-    """The columns of the table that a rank holds: those of the vector, then bias and one."""
+    """The columns of the table that a rank holds, out of `dim` of the vector, bias and one."""
 
     start: int
     stop: int
 
 
 def columns_of(rank: int, size: int, dim: int) -> ColumnRange:
-    """Cut `dim + 2` columns into `size` shares that differ by at most one.
+    """Return a rank's share of `dim + 2` columns; shares differ by at most one column.
 
     >>> [columns_of(rank, 3, 100) for rank in range(3)]
     [ColumnRange(start=0, stop=34), ColumnRange(start=34, stop=68), ColumnRange(start=68, stop=102)]
@@ -61,7 +61,7 @@ def columns_of(rank: int, size: int, dim: int) -> ColumnRange:
 
 
 def predicted_bytes(num_pairs: int, num_rounds: int, network: Network) -> float:
-    """What all ranks together send for the products of so many pairs, once each."""
+    """Return the bytes that all ranks together send for the products of `num_pairs` pairs."""
     num_workers = network.num_workers
     headers = num_rounds * num_workers * (num_workers - 1) * HEADER_BYTES
     return all_reduce(network, 4 * num_pairs).total_bytes + headers
@@ -94,7 +94,7 @@ class GloVeSlice:
         epoch: int,
         advance: Callable[[int], object] = lambda num_pairs: None,
     ) -> float:
-        """Train on every pair once; gives the mean loss while doing so, the same on every rank."""
+        """Train on every pair once; return the mean loss before each step, equal on every rank."""
         losses = []
         for rows, cols, logs, weights in self._batches(blocks, epoch):
             products = np.empty(len(rows), np.float32)
@@ -112,17 +112,17 @@ class GloVeSlice:
         return math.fsum(losses) / blocks.num_pairs
 
     def compile(self) -> None:
-        """Bring the kernels into memory, so that the first batch does not wait for them."""
-        empty, none = np.empty(0, np.uint64), np.empty(0, np.float32)
-        partial_products(self._table, self._lines, empty, empty, none)
-        apply_steps(self._table, self._lines, empty, empty, none)
+        """Compile or load the kernels, so that the first batch does not wait for them."""
+        no_words, no_values = np.empty(0, np.uint64), np.empty(0, np.float32)
+        partial_products(self._table, self._lines, no_words, no_words, no_values)
+        apply_steps(self._table, self._lines, no_words, no_words, no_values)
         visits, pairs = np.empty((0, 4), np.int64), np.empty((0, 2), np.uint32)
         pairs.flags.writeable = False
-        buffers = (empty, empty.copy(), none, none.copy())
+        buffers = (no_words, no_words.copy(), no_values, no_values.copy())
         gather(pairs, visits, 0, Rates.of(self.config), np.uint64(self.num_words), buffers)
 
     def evaluate(self, sample: PairSample, sum_over_ranks: Sum) -> float:
-        """Mean loss on a fixed sample."""
+        """Return the mean loss on a fixed sample."""
         losses = []
         for start in range(0, len(sample.rows), BATCH_PAIRS):
             part = slice(start, start + BATCH_PAIRS)
@@ -137,25 +137,26 @@ class GloVeSlice:
         return math.fsum(losses) / len(sample.rows)
 
     def vectors(self) -> NDArray[np.float32]:
-        """Word plus context vectors, as far as this rank holds their coordinates."""
+        """Return the coordinates that this rank holds of all word plus context vectors."""
         width = max(0, min(self.columns.stop, self.dim) - self.columns.start)
         words, contexts = self._table[: self.num_words], self._table[self.num_words :]
         return words[:, 0, :width] + contexts[:, 0, :width]
 
     def save(self, path: Path) -> None:
-        """Write this slice, whole or not at all."""
+        """Write this slice, atomically."""
         facts = {"columns": list(self.columns), "of": self.dim}
         write_state(path, self._table, dim=self.columns.stop - self.columns.start - 2, facts=facts)
 
     def load(self, path: Path) -> None:
-        """Go on from a slice that was saved."""
+        """Continue from a saved slice."""
         table, facts = read_state(path)
         if facts.get("columns") != list(self.columns) or facts.get("of") != self.dim:
-            raise SavedStateError(str(path), "holds other coordinates: use as many workers as then")
+            problem = "holds other coordinates: use the number of workers that saved it"
+            raise SavedStateError(str(path), problem)
         self._table = table
 
     def _batches(self, blocks: PairSource, epoch: int) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Rows, columns, logarithms and weights of whole visits; valid until the next."""
+        """Yield rows, columns, logarithms and weights of whole visits, valid until the next batch."""
         visits = visits_of(blocks, visit_pairs=self.config.visit_pairs)
         visits = shuffled(visits, seed=self.seed, epoch=epoch)
         pairs = np.asarray(blocks.pairs).view(np.uint32).reshape(-1, 2)

@@ -1,7 +1,7 @@
-"""A model between two epochs as one file, whole or not at all.
+"""The file format of a model between two epochs; files are written atomically.
 
-Arrow IPC with one column, the table as it lies in memory; how to read it, and a checksum, are JSON
-in the metadata of the schema.
+Arrow IPC with one column, the table as it is in memory. Its dimensions and a checksum are JSON in the
+metadata of the schema.
 """
 
 import json
@@ -19,7 +19,7 @@ FORM = "talka glove 1"
 
 
 def write_state(path: Path, table: Table, *, dim: int, facts: dict[str, Any]) -> None:
-    """Save a table with some facts (JSON) that `read_state` gives back."""
+    """Save a table with facts (JSON-compatible values) that `read_state` returns."""
     values = table.reshape(-1)
     header = {
         "form": FORM,
@@ -38,7 +38,7 @@ def write_state(path: Path, table: Table, *, dim: int, facts: dict[str, Any]) ->
 
 
 def read_state(path: Path) -> tuple[Table, dict[str, Any]]:
-    """The table and the facts; the header's num_words and dim are among them."""
+    """Return the table and the facts, to which num_words and dim are added."""
     try:
         with pa.memory_map(str(path)) as file:
             reader = pa.ipc.open_file(file)
@@ -50,8 +50,8 @@ def read_state(path: Path) -> tuple[Table, dict[str, Any]]:
     except OSError as error:
         raise SavedStateError(str(path), f"cannot be read ({error.strerror or error})") from error
     except (ValueError, LookupError, TypeError) as error:
-        raise SavedStateError(str(path), f"is no saved model ({error})") from error
+        raise SavedStateError(str(path), f"is not a saved model ({error})") from error
     if zlib.crc32(table.reshape(-1).data) != header["crc32"]:
-        raise SavedStateError(str(path), "is damaged (its checksum does not fit)")
+        raise SavedStateError(str(path), "is damaged (its checksum does not match)")
     facts = {"num_words": header["num_words"], "dim": header["dim"], **header["facts"]}
     return table, facts

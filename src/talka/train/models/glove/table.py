@@ -1,12 +1,12 @@
-"""The model in memory: one padded row for every word and every context.
+"""The model in memory: one padded row per word and per context.
 
     row of a word      vector [dim] | its bias | 1 |             0 ...      then their squares
     row of a context   vector [dim] | 1        | its bias |      0 ...      then their squares
 
 "Squares" are AdaGrad's sums of squared steps. A row is a whole number of cache lines, so a pair
-touches two short runs of memory and nothing else. The product of two rows is <word, context> plus
-both biases, so a step has no special cases: the sums of squares of the ones are so large that no
-step moves them, and the zeros of the padding get steps of zero.
+touches only two short ranges of memory. The product of two rows is <word, context> plus both biases,
+so a step has no special cases: the sums of squares of the ones are so large that no step changes
+them, and the zeros of the padding get steps of zero.
 """
 
 import numpy as np
@@ -16,19 +16,19 @@ from talka.train.models.glove.kernels import LANES
 
 Table = NDArray[np.float32]
 
-# 1 - step / sqrt(this) is 1 for every step below 10^11; its own sum never grows. Not infinity: the
-# product with an approximate reciprocal root could be NaN.
+# 1 - step / sqrt(this) is 1 for every step below 10^11, and the sum itself never grows. Not infinity:
+# the product with an approximate reciprocal root could be NaN.
 IMMOVABLE = np.float32(1e38)
 FILL_ROWS = 4_096
 
 
 def num_lines(dim: int) -> int:
-    """Cache lines of a vector with its bias and its one."""
+    """Return the cache lines of a vector with its bias and its one."""
     return -(-(dim + 2) // LANES)
 
 
 def empty_table(num_words: int, dim: int) -> Table:
-    """Memory for a table, at the start of a cache line."""
+    """Allocate a table that starts at a cache line."""
     shape = (2 * num_words, 2, LANES * num_lines(dim))
     num_values = shape[0] * shape[1] * shape[2]
     values = np.empty(num_values + LANES, np.float32)
@@ -37,15 +37,15 @@ def empty_table(num_words: int, dim: int) -> Table:
 
 
 def new_table(num_words: int, dim: int, *, seed: int) -> Table:
-    """Vectors and biases uniform in (-0.5, 0.5) / dim, squares 1, as GloVe's own program starts."""
+    """Return vectors and biases uniform in (-0.5, 0.5) / dim and squares of 1, like GloVe's program."""
     return new_columns(num_words, dim, 0, dim + 2, seed=seed)
 
 
 def new_columns(num_words: int, dim: int, start: int, stop: int, *, seed: int) -> Table:
-    """Some columns of `new_table`: of `dim` for vectors, one for the bias, one that stays 1."""
+    """Return the columns from `start` to `stop` of `new_table`: `dim` of vectors, bias, constant 1."""
     table = empty_table(num_words, stop - start - 2)
     random = np.random.default_rng(seed)
-    for first in range(0, len(table), FILL_ROWS):  # in pieces: no second table for a moment
+    for first in range(0, len(table), FILL_ROWS):  # in pieces: no second table in memory
         part = table[first : first + FILL_ROWS]
         drawn = np.ones((len(part), dim + 2), np.float32)
         drawn[:, : dim + 1] = random.random((len(part), dim + 1), np.float32)
