@@ -12,9 +12,9 @@ from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed, place, release
 from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.graph_change import GraphChange, move_outputs
 from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
 from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
-from talka.graph.supersteps.relaying import GraphChange, move_outputs
 from talka.graph.supersteps.restoring import (
     check_array,
     check_count,
