@@ -1,13 +1,13 @@
-"""Building a graph as slowly and plainly as possible: dicts and sorted lists."""
+"""A slow and simple way to build a graph, with dicts and sorted lists."""
 
 from typing import NamedTuple
 
 
 class Twin(NamedTuple):
     numbers: dict
-    """Of ids, which ascend."""
+    """Vertex number of each id, in ascending order of ids."""
     out: list
-    """Of each number: (number, weight) of targets, ascending."""
+    """Row of each vertex number: (number, weight) of targets, ascending."""
     into: list
     num_edges: int
 
@@ -27,11 +27,11 @@ def build(
         degree[source] += 1
         if directed or source != target:
             degree[target] += 1
-    by_degree = sorted(every, key=lambda one: (-degree[one], one))
-    numbers = {one: number for number, one in enumerate(by_degree)}
+    by_degree = sorted(every, key=lambda id_: (-degree[id_], id_))
+    numbers = {id_: number for number, id_ in enumerate(by_degree)}
     if drop_duplicates:
         weighted = _without_duplicates(weighted, directed)
-    if not directed:  # of parallel edges those from smaller numbers come first, at both ends
+    if not directed:  # parallel edges from smaller numbers come first, at both ends
         weighted.sort(key=lambda edge: numbers[edge[0]] > numbers[edge[1]])
     out, into = [[] for _ in every], [[] for _ in every]
     for source, target, weight in weighted:
@@ -43,7 +43,7 @@ def build(
     for rows in (out, into):
         for row in rows:
             row.sort(key=lambda entry: entry[0])
-    ascending = {one: numbers[one] for one in sorted(every)}
+    ascending = {id_: numbers[id_] for id_ in sorted(every)}
     return Twin(ascending, out, into if directed else out, len(weighted))
 
 
@@ -64,7 +64,7 @@ def rows_of(csr):
 
 
 def assert_same(graph, twin):
-    """A graph of talka against the twin."""
+    """Assert that a graph of talka equals the twin."""
     ids = graph.ids.as_arrow().to_pylist()
     assert dict(zip(ids, graph.ids.numbers.tolist(), strict=True)) == twin.numbers
     assert ids == list(twin.numbers)

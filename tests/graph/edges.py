@@ -18,21 +18,21 @@ DATA = Path(os.environ.get("TALKA_DATA", "../shared/data")) / "graphs"
 class Edges(NamedTuple):
     num_vertices: int
     pairs: list[tuple[int, int]]
-    """An undirected graph has each edge once here, and in both directions in its rows."""
+    """Edges; an undirected one is here once, and in both directions in rows."""
     directed: bool = True
     weighted: bool = False
 
     def stored(self):
-        """(source, target, weight) as rows hold them; the weight says which edge it is."""
-        found = [(*pair, float(place)) for place, pair in enumerate(self.pairs)]
+        """Return (source, target, weight) as rows hold them; weights are numbers of edges."""
+        forward = [(*pair, float(place)) for place, pair in enumerate(self.pairs)]
         if self.directed:
-            return found
-        return found + [
-            (target, source, weight) for source, target, weight in found if source != target
+            return forward
+        return forward + [
+            (target, source, weight) for source, target, weight in forward if source != target
         ]
 
     def sides(self):
-        """(out, into); `into is out` if undirected."""
+        """Return (out, into); `into is out` if undirected."""
         stored = self.stored()
         out = rows(self.num_vertices, stored, weighted=self.weighted)
         if not self.directed:
@@ -41,7 +41,7 @@ class Edges(NamedTuple):
         return out, rows(self.num_vertices, turned, weighted=self.weighted)
 
     def neighbours(self):
-        """Of each vertex, as an undirected and simple graph."""
+        """Return the neighbours of each vertex in the undirected, simple graph."""
         around = [set() for _ in range(self.num_vertices)]
         for a, b in self.pairs:
             if a != b:
@@ -50,7 +50,7 @@ class Edges(NamedTuple):
         return around
 
     def by_degree(self):
-        """The same graph with numbers that descend by degree."""
+        """Return the same graph with numbers that descend by degree."""
         degrees = Counter(end for pair in self.pairs for end in pair)
         order = sorted(range(self.num_vertices), key=lambda vertex: (-degrees[vertex], vertex))
         numbers = {vertex: number for number, vertex in enumerate(order)}
@@ -68,7 +68,7 @@ def rows(num_rows, triples, *, weighted=False):
 
 @st.composite
 def any_edges(draw, max_vertices=9, max_edges=40):
-    """Small ones with loops, copies and isolated vertices; also none and one vertex."""
+    """Draw small graphs with loops, duplicates and isolated vertices; also of 0 and 1 vertices."""
     num_vertices = draw(st.integers(0, max_vertices))
     end = st.integers(0, max(num_vertices - 1, 0))
     pairs = st.lists(st.tuples(end, end), max_size=max_edges if num_vertices else 0)
@@ -76,7 +76,7 @@ def any_edges(draw, max_vertices=9, max_edges=40):
 
 
 def hubs(scale=11, edge_factor=8, *, directed=True, seed=7):
-    """R-MAT: few vertices with many edges, many with few; numbers descend by degree."""
+    """Return an R-MAT graph, which has few hubs; numbers descend by degree."""
     random = np.random.default_rng(seed)
     ends = np.zeros((edge_factor << scale, 2), np.int64)
     for _ in range(scale):
@@ -93,7 +93,7 @@ def data_file(name):
 
 
 def snap_sides(name):
-    """(out, into) of an edge list of SNAP, directed as it stands; numbers descend by degree."""
+    """Return (out, into) of an edge list of SNAP, directed; numbers descend by degree."""
     with gzip.open(data_file(name)) as file:
         ids, places = np.unique(np.loadtxt(file, np.int64, comments="#"), return_inverse=True)
     numbers = np.argsort(np.argsort(-np.bincount(places.ravel()), kind="stable")).astype(np.uint32)
@@ -107,7 +107,7 @@ def _sorted_rows(num_rows, sources, targets):
 
 
 def ldbc_case(folder, algorithm, *, directed):
-    """A validation graph of LDBC Graphalytics: ids, edges among their places, expected values."""
+    """Return a validation graph of LDBC Graphalytics: ids, edges by place, expected values."""
     if folder == "example":
         graph = f"example-{'directed' if directed else 'undirected'}"
         names = (f"{graph}-input", f"{graph}-{algorithm}")

@@ -1,7 +1,7 @@
-"""On every host of a lab: a Ray cluster of all of them, and programs over a graph on it.
+"""Start a Ray cluster over all hosts of a lab, and run programs on a graph. Runs on every host.
 
-`python -m tests.graph.lab_hosts_script FOLDER`: host 0 writes what it found. In the last run Ray on
-host 1 is killed when a superstep is over.
+`python -m tests.graph.lab_hosts_script FOLDER`: host 0 writes the results. In the last run Ray on
+host 1 is killed after a superstep.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""An engine that loses what one partition has made, in a superstep of the test's choice."""
+"""An engine that loses the outputs of one partition in a chosen superstep."""
 
 from talka.engine import Embedded
 
@@ -6,26 +6,26 @@ NUM_PARTITIONS = 3
 
 
 class Losing(Embedded):
-    """Loses all that one partition has made, just before the reports of one superstep are read."""
+    """Loses all outputs of one partition, just before the reports of one superstep are read."""
 
-    def __init__(self, superstep, partition, **given):
-        super().__init__(**given)
+    def __init__(self, superstep, partition, **keywords):
+        super().__init__(**keywords)
         self.partition = partition
         self.num_lost = 0
         self._countdown = superstep + 1
-        self._made = []
+        self._submitted = []
         self.partition_of = {}
 
-    def submit(self, function, *inputs, **given):
-        refs = super().submit(function, *inputs, **given)
-        if given.get("name") in ("superstep", "send"):
-            index = len(self._made) % NUM_PARTITIONS
+    def submit(self, function, *inputs, **keywords):
+        refs = super().submit(function, *inputs, **keywords)
+        if keywords.get("name") in ("superstep", "send"):
+            index = len(self._submitted) % NUM_PARTITIONS
             self.partition_of[self._lineage.producer_of(refs[0].id)] = index
-            self._made.append(refs)
+            self._submitted.append(refs)
         return refs
 
     def fetch(self, refs):
-        is_reports = isinstance(refs, list) and len(self._made) > 0
+        is_reports = isinstance(refs, list) and len(self._submitted) > 0
         if is_reports and self._countdown > 0:
             self._countdown -= 1
             if self._countdown == 0:
@@ -34,7 +34,7 @@ class Losing(Embedded):
         return super().fetch(refs)
 
     def _lose(self):
-        for index, refs in enumerate(self._made):
+        for index, refs in enumerate(self._submitted):
             if index % NUM_PARTITIONS == self.partition:
                 with self._lock:
                     known = [ref for ref in refs if self._lineage.is_known(ref.id)]

@@ -1,4 +1,4 @@
-"""Graphs against the twin: any ids, duplicates, loops, weights, and any number of threads."""
+"""Graphs compared with the twin: any ids, duplicates, loops, weights, and numbers of threads."""
 
 import os
 import subprocess
@@ -26,8 +26,8 @@ WEIGHTS = st.floats(allow_nan=False, width=32)
 @st.composite
 def edge_lists(draw, ids):
     few = draw(st.lists(ids, min_size=1, max_size=8))
-    one = st.sampled_from(few)  # of few, so that duplicates and loops are common
-    edges = draw(st.lists(st.tuples(one, one), max_size=40))
+    end = st.sampled_from(few)  # few ids make duplicates and loops common
+    edges = draw(st.lists(st.tuples(end, end), max_size=40))
     return edges, draw(st.one_of(st.none(), st.lists(ids, max_size=3)))
 
 
@@ -49,8 +49,8 @@ def built(edges, weights, vertices, *, num_threads, **options):
 )
 def test_a_graph_is_what_the_twin_builds(ids, data, num_threads, **options):
     edges, vertices = data.draw(edge_lists(ids))
-    some = st.lists(WEIGHTS, min_size=len(edges), max_size=len(edges))
-    weights = data.draw(st.one_of(st.none(), some))
+    lists = st.lists(WEIGHTS, min_size=len(edges), max_size=len(edges))
+    weights = data.draw(st.one_of(st.none(), lists))
     graph = built(edges, weights, vertices, num_threads=num_threads, **options)
     twin = building_twin.build(edges, weights, vertices=vertices or (), **options)
     building_twin.assert_same(graph, twin)
@@ -60,7 +60,7 @@ def test_a_graph_is_what_the_twin_builds(ids, data, num_threads, **options):
 
 
 def random_edges(num_edges, num_vertices, *, seed=0):
-    """With hubs, so that rows are of very different lengths."""
+    """Return edges with hubs, so that rows have very different lengths."""
     drawn = np.random.default_rng(seed).random((2, num_edges)) ** 3
     return tuple((drawn * num_vertices).astype(np.int64))
 
@@ -82,7 +82,7 @@ def test_many_buckets_and_threads_give_what_one_gives(monkeypatch, directed, spr
 
 
 def test_a_hub_of_most_edges_fills_more_than_its_bucket(monkeypatch):
-    """Its row is longer than a bucket: those that begin after it must not be disturbed."""
+    """Test a row that is longer than a bucket: it must not overwrite the rows after it."""
     monkeypatch.setattr(graph_module, "num_cores", lambda: 3)
     sources = np.concatenate([np.zeros(20_000, int), np.arange(500)])
     targets = np.concatenate([np.arange(20_000) % 700, np.zeros(500, int)])
@@ -108,9 +108,9 @@ def test_the_arrays_of_the_caller_may_be_strided_and_stay_as_they_are():
     edges.flags.writeable = False
     graph = Graph.from_edges((edges[:, 0], edges[:, 1]))
     building_twin.assert_same(graph, building_twin.build(edges.tolist()))
-    given = np.array([3, 1])
-    Graph.from_edges((given, given))
-    assert given.flags.writeable
+    ends = np.array([3, 1])
+    Graph.from_edges((ends, ends))
+    assert ends.flags.writeable
 
 
 def test_a_table_of_ids_grows_and_keeps_its_numbers():
@@ -119,7 +119,7 @@ def test_a_table_of_ids_grows_and_keeps_its_numbers():
     numbers = np.empty(len(ids), np.uint32)
     table = number_ids(ids, numbers, empty_table(16))
     first_seen = {}
-    assert numbers.tolist() == [first_seen.setdefault(one, len(first_seen)) for one in ids.tolist()]
+    assert numbers.tolist() == [first_seen.setdefault(id_, len(first_seen)) for id_ in ids.tolist()]
     assert table.known[: table.num_known[0]].tolist() == list(first_seen)
 
 
@@ -141,7 +141,7 @@ print("all within bounds")
 
 
 def test_kernels_stay_within_their_arrays(tmp_path):
-    """Compiled anew with checks: without them a wrong index would pass unseen."""
+    """Compile kernels with bounds checks, without which a wrong index would not be noticed."""
     path = tmp_path / "edges.txt"
     path.write_text("# x\n1 2 0.5\n\n" * 5_000 + "3\t-4,1e9")
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

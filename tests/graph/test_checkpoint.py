@@ -1,4 +1,4 @@
-"""When a checkpoint is due, by a clock of the test's own."""
+"""When a checkpoint is due, with a clock that the test controls."""
 
 import math
 
@@ -8,7 +8,7 @@ from talka.errors import InvalidValueError
 from talka.events import SuperstepDone
 from talka.graph.supersteps.checkpoint import Checkpoints
 
-FIRST_COST_S = 0.5  # what one is taken to cost before any was made
+FIRST_COST_S = 0.5  # assumed cost of the first checkpoint
 HOUR_S = 3600
 
 

@@ -1,6 +1,7 @@
-"""What a graph can be asked; how it is built is tested in test_building.py."""
+"""The data and the variants of a graph; test_building.py tests how it is built."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -51,8 +52,8 @@ def test_undirected_keeps_every_edge_in_both_of_its_rows(edges, weighted):
     ids = list(twin.numbers)
 
     def named(rows, number_of):
-        """Numbers may differ, because a loop counts once without a direction."""
-        name = {number: one for one, number in number_of.items()}
+        """Replace numbers by ids: numbers may differ, because an undirected loop counts once."""
+        name = {number: vertex for vertex, number in number_of.items()}
         return {
             (name[row], name[column], weight)
             for row, entries in enumerate(rows)
@@ -61,7 +62,7 @@ def test_undirected_keeps_every_edge_in_both_of_its_rows(edges, weighted):
             (name[row], name[column]) for row, entries in enumerate(rows) for column, _ in entries
         )
 
-    number_of = {one: graph.number_of(one) for one in ids}
+    number_of = {vertex: graph.number_of(vertex) for vertex in ids}
     assert named(rows_of(graph.out), number_of) == named(twin.out, twin.numbers)
     assert all(row == sorted(row, key=lambda entry: entry[0]) for row in rows_of(graph.out))
     assert graph.num_edges == len(edges)
@@ -74,12 +75,12 @@ def test_parallel_edges_lie_in_the_same_order_at_both_ends():
     assert graph.out.weights.tolist() == [5.0, 6.0, 7.0, 5.0, 6.0, 7.0]
 
 
-def test_other_readings_are_made_once_and_have_ids_of_their_own():
+def test_variants_are_cached_and_have_the_ids_of_their_graph():
     graph = graph_of([(10, 30), (30, 10), (30, 30), (30, 20)])
     assert graph.undirected() is graph.undirected()
     assert graph.simple() is graph.simple()
     assert (graph.undirected().num_edges, graph.simple().num_edges) == (4, 2)
-    assert by_rank(graph).simple().vertex_of(0) == 2  # not 30, which the kept one says
+    assert by_rank(graph).simple().vertex_of(0) == 2  # not 30, as in the cached variant of `graph`
     assert graph.simple().vertex_of(0) == 30
 
 
@@ -126,17 +127,26 @@ def test_nothing_in_a_graph_can_be_changed():
     ],
     ids=repr,
 )
-def test_the_fingerprint_tells_graphs_apart(other):
-    one = graph_of([(1, 2), (2, 3)])
+def test_fingerprints_of_different_graphs_differ(other):
+    graph = graph_of([(1, 2), (2, 3)])
     same = graph_of([(2, 3), (1, 2)])
-    assert one.fingerprint() == same.fingerprint() == one.fingerprint()
-    assert graph_of(**other).fingerprint() != one.fingerprint()
+    assert graph.fingerprint() == same.fingerprint() == graph.fingerprint()
+    assert graph_of(**other).fingerprint() != graph.fingerprint()
 
 
-def test_how_a_graph_shows_itself():
+def test_repr_has_the_size_and_kind_of_a_graph():
     assert repr(graph_of([])) == "Graph(0 vertices, 0 edges, directed)"
-    one = graph_of([(1, 1)], weights=[2.0], directed=False)
-    assert repr(one) == "Graph(1 vertex, 1 edge, undirected, weighted)"
+    graph = graph_of([(1, 1)], weights=[2.0], directed=False)
+    assert repr(graph) == "Graph(1 vertex, 1 edge, undirected, weighted)"
+
+
+def test_variants_and_copies_of_a_graph_have_its_class():
+    graph = graph_of([(10, 20), (20, 10), (20, 20)])
+    variants = [graph.reversed(), graph.undirected(), graph.simple(), by_rank(graph)]
+    copy = pickle.loads(pickle.dumps(graph))
+    assert {type(variant) for variant in (*variants, copy)} == {Graph}
+    assert copy.fingerprint() == graph.fingerprint()
+    assert copy.bfs(10)["value"].to_pylist() == [0, 1]
 
 
 def test_an_empty_graph_answers_everything():

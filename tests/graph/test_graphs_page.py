@@ -1,4 +1,4 @@
-"""docs/graphs.md tells the truth: its table of names is what programs may ask for."""
+"""The table of names in docs/graphs.md matches the names that programs may use."""
 
 import importlib.util
 from pathlib import Path
@@ -25,7 +25,7 @@ GIVEN = {
     "parameters": {"speed": 2.0},
     "num_supersteps": 1,
 }
-ASKED = {  # who asks for what, and whether the page allows it
+ASKED = {  # parameter names by function, and whether the page allows them
     "message": {"value": True, "weight": True, "old": False, "combined": False, "speed": True},
     "update": {"value": True, "combined": True, "weight": False, "old": False, "superstep": True},
     "initial": {"vertex": True, "value": False, "superstep": False, "speed": True},

@@ -1,4 +1,4 @@
-"""Programs over graphs in which nobody has anybody to speak to."""
+"""Programs on graphs without edges."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""When programs end: plain rules, told what every partition reported."""
+"""Rules for the end of programs, given the reports of all partitions."""
 
 import math
 
@@ -17,8 +17,8 @@ def rules(num_supersteps=None, max_supersteps=None, until=None, aggregates=None,
     return HaltingRules(num_supersteps, max_supersteps, until, aggregates or {}, master)
 
 
-def reports(*values):
-    return [Report(totals={"x": list(each)}) for each in values]
+def reports(*lists):
+    return [Report(totals={"x": list(values)}) for values in lists]
 
 
 class TestTheEnd:
@@ -26,7 +26,7 @@ class TestTheEnd:
         assert rules().has_ended(0, [QUIET, QUIET], {})
         assert not rules().has_ended(9, [QUIET, LOUD], {})
 
-    def test_a_program_ends_after_its_supersteps_even_if_somebody_sends(self):
+    def test_a_program_ends_after_its_supersteps_even_if_vertices_send(self):
         counted = rules(num_supersteps=3)
         assert [counted.has_ended(superstep, [LOUD], {}) for superstep in range(5)] == [
             False, False, False, True, True,

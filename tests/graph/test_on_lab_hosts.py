@@ -27,12 +27,14 @@ def test_two_hosts_find_the_same_bits_also_when_one_is_lost(tmp_path, monkeypatc
     )
     with Lab(LabConfig(num_hosts=2, rate_bits_per_s=1e9)) as lab:
         result = lab.run([*COMMAND, str(tmp_path)], how)
-    given = graph()
+    whole_graph = graph()
     with Embedded(threads=2) as engine:
         options = RunOptions(engine=engine, num_partitions=NUM_PARTITIONS)
         for name, program, _ in RUNS:
-            expected = run_program(given, program(), options).values
+            expected = run_program(whole_graph, program(), options).values
             np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), expected)
     again = json.loads((tmp_path / "again.json").read_text())
     assert {name for name, num_again in again.items() if num_again} == {"lost"}
-    assert min(host.sent_bytes for host in result.hosts) > given.num_vertices * 8, "both took part"
+    assert min(host.sent_bytes for host in result.hosts) > whole_graph.num_vertices * 8, (
+        "both took part"
+    )

@@ -1,4 +1,4 @@
-"""Graph programs on Ray machines: the same bits, topology that stays, and a machine that goes."""
+"""Graph programs on Ray: same bits as locally, partitions stay in place, a machine is lost."""
 
 import time
 from collections import Counter
@@ -30,7 +30,7 @@ SMALL = graph_of(60, 200)
 
 @pytest.fixture(scope="module")
 def large():
-    """Values and mails of a partition exceed 100 kB: less, Ray keeps with the driver."""
+    """A graph with values and mails above 100 kB per partition: Ray keeps less in the driver."""
     return graph_of(45_000, 500_000)
 
 
@@ -42,29 +42,29 @@ def on_ray(ray_cluster):
         yield engine
 
 
-def run(engine, graph, program, **given):
-    outcome = run_program(graph, program, RunOptions(engine=engine, **given))
+def run(engine, graph, program, **options):
+    outcome = run_program(graph, program, RunOptions(engine=engine, **options))
     columns = [column.tobytes() for column in outcome.columns.values()]
     return columns, len(outcome.supersteps)
 
 
-def expected(graph, program, **given):
+def expected(graph, program, **options):
     with Embedded(threads=2) as engine:
-        return run(engine, graph, program, **given)
+        return run(engine, graph, program, **options)
 
 
 def wait_until_noticed(machine):
-    """What Ray asks a dead machine for before that, it waits for up to 10 seconds."""
+    """Wait until Ray notices a dead machine; requests to it before take up to 10 seconds."""
     import ray
 
     deadline_s = time.monotonic() + 100
-    while any(one["NodeID"] == machine.node_id and one["Alive"] for one in ray.nodes()):
+    while any(node["NodeID"] == machine.node_id and node["Alive"] for node in ray.nodes()):
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
 
 
-def watched(*args, **given):
-    """Ray's engine that knows of which partition a task is, and may lose a machine."""
+def watched(*args, **options):
+    """Return an engine on Ray that records the partition of each task, and may lose a machine."""
     from talka.engine import OnRay
 
     class Watched(OnRay):
@@ -77,15 +77,15 @@ def watched(*args, **given):
             self.counts = Counter()
             self.partition_of = {}
             self.machines = {}
-            """Of each task's first output: where it ran first."""
+            """Machine that first ran each task, by task and name."""
 
-        def submit(self, function, *inputs, **given):
-            name = given.get("name")
+        def submit(self, function, *inputs, **options):
+            name = options.get("name")
             index = self.counts[name] % NUM_PARTITIONS
             self.counts[name] += 1
             if name == "place" and index in self.partitions:
                 self._places[self.pinned] = self.machine.node_id
-            refs = super().submit(function, *inputs, **given)
+            refs = super().submit(function, *inputs, **options)
             self._places.pop(self.pinned, None)
             self.partition_of[self._lineage.producer_of(refs[0].id)] = index
             return refs
@@ -109,34 +109,34 @@ def watched(*args, **given):
             return super().fetch(refs)
 
         def places_of(self, name):
-            """For each partition the machines that ran tasks of this name."""
-            found = [set() for _ in range(NUM_PARTITIONS)]
-            for (task, named), machine in self.machines.items():
-                if named == name:
-                    found[self.partition_of[task]].add(machine)
-            return found
+            """Return for each partition the machines that ran tasks of this name."""
+            machines = [set() for _ in range(NUM_PARTITIONS)]
+            for (task, task_name), machine in self.machines.items():
+                if task_name == name:
+                    machines[self.partition_of[task]].add(machine)
+            return machines
 
-    return Watched(*args, **given)
+    return Watched(*args, **options)
 
 
 @pytest.mark.parametrize("num_partitions", [2, 3])
 @pytest.mark.parametrize("name", ALL)
 def test_ray_gives_the_bits_of_the_embedded_engine(on_ray, name, num_partitions):
-    given = {"num_partitions": num_partitions, "partitioning": "hash"}
-    assert run(on_ray, SMALL, ALL[name](), **given) == expected(SMALL, ALL[name](), **given)
+    options = {"num_partitions": num_partitions, "partitioning": "hash"}
+    assert run(on_ray, SMALL, ALL[name](), **options) == expected(SMALL, ALL[name](), **options)
 
 
 def test_ray_gives_the_same_bits_under_a_vertex_cut(on_ray):
-    given = {"num_partitions": 3, "partitioning": "vertex_cut"}
+    options = {"num_partitions": 3, "partitioning": "vertex_cut"}
     program = PROGRAMS["pagerank"]()
-    assert run(on_ray, SMALL, program, **given) == expected(SMALL, program, **given)
+    assert run(on_ray, SMALL, program, **options) == expected(SMALL, program, **options)
 
 
 @pytest.mark.parametrize("name", ["pagerank", "ranks"])
 def test_partitions_are_spread_and_topology_stays_where_it_is(ray_cluster, large, name):
-    given = {"num_partitions": NUM_PARTITIONS}
+    options = {"num_partitions": NUM_PARTITIONS}
     with watched(ray_cluster) as engine:
-        assert run(engine, large, ALL[name](), **given) == expected(large, ALL[name](), **given)
+        assert run(engine, large, ALL[name](), **options) == expected(large, ALL[name](), **options)
         homes = engine.places_of("place")
         assert len(set.union(*homes)) == NUM_PARTITIONS, "one machine each"
         assert engine.places_of("superstep") == homes
@@ -156,7 +156,7 @@ def test_a_machine_that_goes_costs_only_its_own_partitions(
     ray_cluster, extra_machine, large, name, how, partitions, superstep, every
 ):
     recorder, program = Recorder(), ALL[name]()
-    given = {"num_partitions": NUM_PARTITIONS, "partitioning": how, "checkpoint_every": every}
+    options = {"num_partitions": NUM_PARTITIONS, "partitioning": how, "checkpoint_every": every}
     with watched(
         ray_cluster,
         machine=extra_machine,
@@ -164,7 +164,7 @@ def test_a_machine_that_goes_costs_only_its_own_partitions(
         superstep=superstep,
         events=recorder,
     ) as engine:
-        assert run(engine, large, program, **given) == expected(large, program, **given)
+        assert run(engine, large, program, **options) == expected(large, program, **options)
         assert extra_machine not in ray_cluster.worker_nodes
         homes = engine.places_of("place")
         lost = {index for index, home in enumerate(homes) if home == {extra_machine.node_id}}
@@ -174,5 +174,5 @@ def test_a_machine_that_goes_costs_only_its_own_partitions(
         replayed = Counter(event.name for event in again)["superstep"] / len(lost)
     if every is None:
         assert replayed == superstep + 1
-    else:  # the one that was lost, and what was saved, unless the driver still has a copy
+    else:  # the lost superstep and the saved one, unless the driver still has a copy
         assert 1 <= replayed <= 2

@@ -1,4 +1,4 @@
-"""Partitions as bytes, and back without a copy."""
+"""Encoding partitions as bytes, and decoding them without a copy."""
 
 from dataclasses import fields
 
@@ -15,15 +15,15 @@ from tests.graph.edges import any_edges, hubs
 
 
 def arrays(part):
-    """Every array of a partition by name; absent weights are left out."""
-    found = {}
+    """Return every array of a partition by name, without absent weights."""
+    entries = {}
     for field in fields(part):
         value = getattr(part, field.name)
         if isinstance(value, Csr):
-            found |= {f"{field.name}.{name}": array for name, array in value._asdict().items()}
+            entries |= {f"{field.name}.{name}": array for name, array in value._asdict().items()}
         elif not isinstance(value, int):
-            found[field.name] = value
-    return {name: array for name, array in found.items() if array is not None}
+            entries[field.name] = value
+    return {name: array for name, array in entries.items() if array is not None}
 
 
 @given(edges=any_edges(), num_partitions=st.integers(1, 4), how=st.sampled_from(sorted(WAYS)))

@@ -1,4 +1,4 @@
-"""Cuts: every edge once, every vertex once, and routes on which both ends agree."""
+"""Cuts of a graph: each edge and each vertex is in one partition, and routes match."""
 
 import itertools
 from collections import Counter
@@ -21,7 +21,7 @@ checked = settings(deadline=None, max_examples=150)
 
 
 def entries(rows):
-    """(row, column, weight) of all entries; weights may be absent."""
+    """Return (row, column, weight) of all entries; the weight is None if absent."""
     weights = itertools.repeat(None) if rows.weights is None else rows.weights.tolist()
     places = np.repeat(np.arange(rows.num_rows), rows.degrees()).tolist()
     return list(zip(places, rows.columns.tolist(), weights, strict=False))
@@ -36,9 +36,9 @@ def global_edges(part):
 @checked
 def test_every_edge_lies_in_one_partition_with_its_weight(edges, num_partitions, how):
     parts = cut(*edges.sides(), num_partitions, how).partitions
-    found = Counter(edge for part in parts for edge in global_edges(part))
+    actual = Counter(edge for part in parts for edge in global_edges(part))
     kept = [(a, b, weight if edges.weighted else None) for a, b, weight in edges.stored()]
-    assert found == Counter(kept)
+    assert actual == Counter(kept)
 
 
 @given(**cuts)

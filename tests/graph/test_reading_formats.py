@@ -1,4 +1,4 @@
-"""MatrixMarket, METIS, numbers of vertices and edges, and what is refused by its name."""
+"""MatrixMarket, METIS, numbers of vertices and edges, and unsupported formats."""
 
 import bz2
 import io
@@ -153,7 +153,7 @@ class TestMetis:
 
 
 class TestNumbersOfVerticesAndEdges:
-    """4 vertices and 5 edges: no vertex is called 5, so that line is not an edge."""
+    """A first line of 4 vertices and 5 edges: there is no vertex 5, so it is not an edge."""
 
     def test_they_are_left_out_where_they_cannot_be_an_edge(self, tmp_path):
         for pairs in (SQUARE, [(source - 1, target - 1) for source, target in SQUARE]):

@@ -1,4 +1,4 @@
-"""Lists of neighbours, and LDBC's pairs of files."""
+"""Lists of neighbours, and the pairs of files of LDBC."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ IDS = st.integers(0, 20)
 @given(st.lists(st.lists(IDS, min_size=1, max_size=6), max_size=12), st.booleans())
 def test_every_line_is_a_vertex_and_its_neighbours(tmp_path_factory, rows, as_strings):
     mark = "v" if as_strings else ""
-    named = [[f"{mark}{one}" if as_strings else one for one in row] for row in rows]
+    named = [[f"{mark}{id_}" if as_strings else id_ for id_ in row] for row in rows]
     path = tmp_path_factory.mktemp("lists") / "list.adj"
     path.write_text("# c\n" + "".join(f"{' '.join(map(str, row))}\n" for row in named))
     pairs = [(row[0], other) for row in named for other in row[1:]]

@@ -1,4 +1,4 @@
-"""Graphs that nobody here made, with the counts that their makers give."""
+"""Published graphs, compared with the counts that their authors give."""
 
 import os
 import re
@@ -52,14 +52,14 @@ def edge_files(folder, properties):
 
 @pytest.mark.parametrize("properties", LDBC)
 def test_ldbc_graphs_have_the_counts_of_their_properties(properties):
-    said = found(f"graphalytics/{properties}").read_text()
+    text = found(f"graphalytics/{properties}").read_text()
     counts = tuple(
-        int(re.search(rf"meta\.{what} = (\d+)", said)[1]) for what in ("vertices", "edges")
+        int(re.search(rf"meta\.{what} = (\d+)", text)[1]) for what in ("vertices", "edges")
     )
     paths = edge_files(DATA / "graphalytics", properties)
     assert paths
     for path in paths:
-        graph = Graph.from_edges(path, directed=".directed = true" in said)
+        graph = Graph.from_edges(path, directed=".directed = true" in text)
         assert (graph.num_vertices, graph.num_edges) == counts
         assert graph.is_weighted == (path.suffix == ".e")
 

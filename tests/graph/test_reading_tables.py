@@ -1,4 +1,4 @@
-"""Edges from tables, matrices and arrays, and what makes no graph."""
+"""Edges from tables, matrices and arrays, and input that is not a graph."""
 
 import gzip
 
@@ -110,8 +110,8 @@ def test_the_columns_that_were_taken_are_noted(tmp_path, name):
     events, seen = Stream(), []
     with events.listening(seen.append):
         Graph.from_edges(tmp_path / name, events=events)
-    said = "source is column 'src', target is column 'dst', weight is column 'weight'"
-    assert Noted("graph/read", f"{said} (not used: 'note')") in seen
+    note = "source is column 'src', target is column 'dst', weight is column 'weight'"
+    assert Noted("graph/read", f"{note} (not used: 'note')") in seen
 
 
 def test_two_columns_of_one_name_are_an_error(tmp_path):

@@ -1,4 +1,4 @@
-"""Edges from text: any separators, comments, headers and sizes, and lines that are to blame."""
+"""Edges from text: separators, comments, headers and sizes, and the lines that errors name."""
 
 import gzip
 
@@ -29,7 +29,7 @@ def written(tmp_path, content, name="edges.txt"):
 
 @st.composite
 def edge_texts(draw, ids):
-    """A text, and the edges and weights in it."""
+    """Draw a text, and the edges and weights in it."""
     pairs = draw(st.lists(st.tuples(ids, ids), max_size=25))
     weights = draw(
         st.one_of(
@@ -48,7 +48,7 @@ def edge_texts(draw, ids):
         lines.append(line + draw(end))
     whole = "".join(lines)
     if draw(st.booleans()):
-        whole = whole.rstrip("\n")  # the last line may not be ended
+        whole = whole.rstrip("\n")  # the last line may have no line end
     return whole, pairs, weights
 
 
@@ -175,7 +175,7 @@ def test_ids_of_unsigned_64_bits_are_read(tmp_path):
 )
 @pytest.mark.parametrize("num_before", [2, 300_000])
 def test_a_broken_line_is_named(tmp_path, line, problem, num_before):
-    """Also when it is in a later block."""
+    """Test lines in the first and in later blocks."""
     content = "# comment\n\n" + "1 2\n" * num_before + f"{line}\n" + "3 4\n" * 9 + "x y z\n"
     path = written(tmp_path, content)
     with pytest.raises(EdgeFileError, match=problem) as raised:

@@ -48,11 +48,11 @@ def test_a_loss_in_any_superstep_changes_no_bit(name, superstep, partition, ever
     make = {**PROGRAMS, **VERTEX_PROGRAMS}[name]
     if name in VERTEX_PROGRAMS and how == "vertex_cut":
         how = "hash"
-    given = {"partitioning": how, "checkpoint_every": every}
+    options = {"partitioning": how, "checkpoint_every": every}
     with Embedded(threads=2) as whole:
-        expected = run(whole, make(), **given)
+        expected = run(whole, make(), **options)
     with Losing(superstep, partition, threads=2) as engine:
-        assert run(engine, make(), **given) == expected
+        assert run(engine, make(), **options) == expected
 
 
 @pytest.mark.parametrize("make", [distances, labels], ids=["distances", "labels"])
@@ -76,7 +76,7 @@ def test_only_the_lost_partition_is_replayed_and_only_since_the_checkpoint(every
 
 
 def test_a_killed_worker_process_changes_no_bit():
-    """Programs that run in Python: a worker dies in the middle of a superstep."""
+    """A worker process dies in the middle of a superstep of a Python program."""
     with Embedded(threads=2, processes=2) as whole:
         expected = run(whole, PROGRAMS["levels"](), compiled=False)
     recorder = Recorder()

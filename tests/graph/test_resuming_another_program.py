@@ -1,4 +1,4 @@
-"""A checkpoint belongs to one program: the arrays it was given count too."""
+"""A checkpoint belongs to one program, including the arrays that it uses."""
 
 import pytest
 

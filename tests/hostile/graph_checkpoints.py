@@ -1,4 +1,4 @@
-"""Forged checkpoints of graph programs: wrong in any way, with checksums that are right."""
+"""Forged checkpoints of graph programs: invalid content with valid checksums."""
 
 import random
 import tempfile
@@ -66,10 +66,10 @@ class _Stopping(Stream):
 
 
 def attack(rounds: int, seed: int) -> Outcome:
-    """Resume from that many forged checkpoints.
+    """Resume from `rounds` forged checkpoints.
 
-    Each is accepted or refused by an error of ours; anything else is an AssertionError that says
-    how to see it again. A crash takes the process along, so the caller starts one for it.
+    Each is accepted or rejected with a TalkaError; any other error becomes an AssertionError with
+    the seed to reproduce it. A crash ends the process, so the caller starts a separate one.
     """
     accepted = refused = 0
     graph = _graph()
@@ -92,14 +92,14 @@ def attack(rounds: int, seed: int) -> Outcome:
 
 
 def forged(whole: bytes, chance: random.Random) -> bytes:
-    """A checkpoint with one or two changes, and checksums that are right."""
-    header, blobs = _opened(whole)
+    """Return a checkpoint with one or two changes, and valid checksums."""
+    header, blobs = _decoded(whole)
     if chance.random() < 0.15:
-        return _closed(_other_header(header, chance), blobs)
+        return _encoded(_other_header(header, chance), blobs)
     changed = list(blobs)
     for at in chance.sample(range(len(blobs)), min(len(blobs), chance.choice([1, 1, 1, 2]))):
         changed[at] = _other_blob(*blobs[at], blobs, chance)
-    return _closed(header, changed)
+    return _encoded(header, changed)
 
 
 def _other_header(header: dict[str, Any], chance: random.Random) -> dict[str, Any]:
@@ -111,16 +111,16 @@ def _other_header(header: dict[str, Any], chance: random.Random) -> dict[str, An
         return {**header, chance.choice(sorted(header)): chance.choice(wrong)}
     if choice == 2:
         return {key: value for key, value in header.items() if key != chance.choice(sorted(header))}
-    parts = [[list(task) for task in part] for part in header["outputs"]]
-    part = chance.choice(parts)
-    task = chance.choice(part)
-    places: list[Any] = [parts, part, task]
+    partitions = [[list(task) for task in partition] for partition in header["outputs"]]
+    partition = chance.choice(partitions)
+    task = chance.choice(partition)
+    places: list[Any] = [partitions, partition, task]
     place = chance.choice(places)
     if chance.random() < 0.5:
         place.append(chance.choice(place))
     else:
         place.pop(chance.randrange(len(place)))
-    return {**header, "outputs": parts}
+    return {**header, "outputs": partitions}
 
 
 def _other_blob(
@@ -208,20 +208,20 @@ def _other_table(table: pa.Table, chance: random.Random) -> pa.Table:
     return table.set_column(at, name, pa.array([values] * table.num_rows))
 
 
-def _opened(whole: bytes) -> tuple[dict[str, Any], list[tuple[bool, bytes]]]:
+def _decoded(whole: bytes) -> tuple[dict[str, Any], list[tuple[bool, bytes]]]:
     start = len(_MAGIC) + 16
     size = int.from_bytes(whole[start - 16 : start - 8], "little")
     header = msgpack.unpackb(whole[start : start + size])
     place, blobs = start + size, []
-    entries = [entry for part in header["outputs"] for task in part for entry in task]
+    entries = [entry for partition in header["outputs"] for task in partition for entry in task]
     for is_plain, num_bytes, _ in [*entries, *header["graph"]]:
         blobs.append((is_plain, whole[place : place + num_bytes]))
         place += num_bytes
     return header, blobs
 
 
-def _closed(header: dict[str, Any], blobs: list[tuple[bool, bytes]]) -> bytes:
-    """The file again; entries that the header still has get the sizes and checksums of blobs."""
+def _encoded(header: dict[str, Any], blobs: list[tuple[bool, bytes]]) -> bytes:
+    """Return the file; entries that are left in the header get new sizes and checksums."""
     described = iter([(is_plain, len(blob), zlib.crc32(blob)) for is_plain, blob in blobs])
 
     def renewed(tree: Any) -> Any:
@@ -256,13 +256,13 @@ def _written(graph: Graph, engine: Embedded, case: str, folder: Path) -> tuple[P
     raise AssertionError(f"{case} ends before it is stopped")
 
 
-def _options(engine: Embedded, case: str, folder: Path, **given: Any) -> RunOptions:
+def _options(engine: Embedded, case: str, folder: Path, **keywords: Any) -> RunOptions:
     return RunOptions(
         engine=engine,
         num_partitions=CASES[case].num_partitions,
         partitioning=CASES[case].partitioning,
         checkpoint_dir=folder,
-        checkpoint_every=given.pop("checkpoint_every", 1 if "events" in given else 10**6),
+        checkpoint_every=keywords.pop("checkpoint_every", 1 if "events" in keywords else 10**6),
         max_supersteps=50,
-        **given,
+        **keywords,
     )

@@ -111,5 +111,5 @@ class Graph(GraphData):
         return algorithms.cores(self, options=options)
 
     def degree_statistics(self) -> dict[str, Any]:
-        """Return the distribution of degrees, and counts of isolated vertices, loops, duplicates."""
+        """Return the distribution of degrees, and counts of isolated vertices, loops, copies."""
         return algorithms.degree_statistics(self)

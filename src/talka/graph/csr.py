@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Csr(NamedTuple):
-    """Compressed sparse rows: row r has the columns `columns[offsets[r]:offsets[r + 1]]`, ascending.
+    """Compressed sparse rows: row r has `columns[offsets[r]:offsets[r + 1]]`, ascending.
 
     Integers are unsigned and have 32 bits where they fit: signed ones cost kernels 30 to 70% of
     their speed, because every index is checked for a sign and widened.

@@ -38,7 +38,7 @@ class GraphData:
     """Edges by source: rows are sources, columns are targets."""
     into: Csr
     """Edges by target: rows are targets, columns are sources. The same object as `out` in an
-    undirected graph, where each edge is in the rows of both of its ends, and a loop is one entry."""
+    undirected graph, where each edge is in the rows of both ends, and a loop is one entry."""
     ids: Ids
     directed: bool
     num_edges: int
@@ -103,16 +103,19 @@ class GraphData:
         return self.out.weights is not None
 
     def number_of(self, vertex: int | str) -> int:
-        """Return the number of a vertex, which is its row."""
+        """Return the number of the vertex with this id, which is its row."""
         return self.ids.number_of(vertex)
 
     def numbers_of(self, vertices: Any) -> NDArray[np.uint32]:
+        """Return the numbers of an array or sequence of vertex ids."""
         return self.ids.numbers_of(vertices)
 
     def vertex_of(self, number: int) -> int | str:
+        """Return the id of the vertex with this number."""
         return self.ids.vertex_of(number)
 
     def degrees(self) -> Degrees:
+        """Return the in-degrees and out-degrees of all vertices."""
         return Degrees(self.into.degrees(), self.out.degrees())
 
     def reversed(self) -> Self:
@@ -150,10 +153,10 @@ class GraphData:
         self._variants[name] = type(self)(rows, rows, self.ids, directed=False, num_edges=num_edges)
 
     def cut(self, num_partitions: int, how: str = "ranges") -> Partitioned:
-        """Cut the graph into partitions by "ranges" (of numbers, balanced by degree), "hash" or
-        "vertex_cut".
+        """Cut the graph into partitions. The result is cached for the next program.
 
-        The result is cached for the next program.
+        how
+            "ranges" (of vertex numbers, balanced by degree), "hash" or "vertex_cut".
         """
         key = (num_partitions, how)
         if key not in self._cuts:
@@ -192,7 +195,8 @@ class GraphData:
         vertices = f"{self.num_vertices:,} {'vertex' if self.num_vertices == 1 else 'vertices'}"
         edges = f"{self.num_edges:,} {'edge' if self.num_edges == 1 else 'edges'}"
         kind = "directed" if self.directed else "undirected"
-        return f"{type(self).__name__}({vertices}, {edges}, {kind}{', weighted' if self.is_weighted else ''})"
+        weighted = ", weighted" if self.is_weighted else ""
+        return f"{type(self).__name__}({vertices}, {edges}, {kind}{weighted})"
 
 
 AnyGraph = TypeVar("AnyGraph", bound=GraphData)

@@ -65,10 +65,10 @@ class Ids(NamedTuple):
         if wanted is None:
             raise self._unknown(next(vertex for vertex in vertices if not self._has(vertex)))
         places = np.searchsorted(self.ascending, wanted)
-        found = places < len(self.ascending)
-        found[found] = self.ascending[places[found]] == wanted[found]
-        if not found.all():
-            raise self._unknown(wanted[np.argmin(found)].item())
+        is_known = places < len(self.ascending)
+        is_known[is_known] = self.ascending[places[is_known]] == wanted[is_known]
+        if not is_known.all():
+            raise self._unknown(wanted[np.argmin(is_known)].item())
         return np.asarray(places, np.int64)
 
     def _has(self, vertex: object) -> bool:

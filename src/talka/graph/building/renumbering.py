@@ -1,8 +1,8 @@
 """Map ids of any type to slots: integers small enough to index arrays of counts.
 
 Ids that are close together are their own slots, `id - base`. Scattered ids are looked up in hash
-tables, one per thread and its share of the edges, and strings in dictionaries of Arrow. Slots ascend
-as ids do, so ties are broken by id wherever slots are sorted.
+tables, one per thread and its share of the edges, and strings in dictionaries of Arrow. Slots are
+in the order of ids, so ties are broken by id wherever slots are sorted.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """Cut a graph into partitions that can be on different machines.
 
-owners (one of `WAYS`) -> edges by partition -> mirrors and slots -> rows of each partition -> routes
+owners (one of `WAYS`) -> edges by partition -> mirrors and slots -> rows by partition -> routes
 
 "ranges"      contiguous vertex numbers with equally many edges; keeps the locality of numbers.
               Numbers descend by degree: the first ranges have few vertices, all of them hubs.
@@ -42,13 +42,13 @@ class CutReport:
     cut_edges: float
     """Share of the edges whose ends have different owners."""
     num_mirrors: int
-    """Number of values sent in a superstep in which every vertex sends messages."""
+    """Number of mirrors: values sent in a superstep in which every vertex sends messages."""
     replication: float
     """Mean number of partitions that hold a vertex or a mirror of it; 1 is best."""
 
     @property
     def superstep_bytes(self) -> int:
-        """Bytes sent in such a superstep, with 8 bytes per value."""
+        """Bytes sent in a superstep in which every vertex sends messages, 8 bytes per value."""
         return _VALUE_BYTES * self.num_mirrors
 
 
@@ -71,6 +71,7 @@ class Way(NamedTuple):
 
 
 def owners_by_range(out: Csr, num_partitions: int) -> Owners:
+    """Assign ranges of vertex numbers with about equally many edges."""
     sizes = np.diff(balanced_cuts(out.offsets, num_partitions))
     return np.repeat(np.arange(num_partitions, dtype=np.uint16), sizes)
 

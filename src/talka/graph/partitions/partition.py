@@ -1,9 +1,9 @@
 """One partition of a graph, and its encoding as one array of bytes.
 
-Each vertex is owned by one partition. Other partitions with edges of the vertex hold a mirror of it.
-Both sides know the order of mirrors, so only values are sent: the owner sends the values at its
-`send_places`, which become the values of the receiver's source mirrors; messages combined for target
-mirrors are sent the other way, to the owner's `receive_places`.
+Each vertex is owned by one partition. Other partitions with edges of the vertex have a mirror of
+it. Both sides know the order of mirrors, so only values are sent: the owner sends the values at its
+`send_places`, which become the values of the receiver's source mirrors; messages combined for
+target mirrors are sent the other way, to the owner's `receive_places`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The attributes of a vertex program that steps and changes of the graph read.
 
-`VertexProgram.compute` takes a `Step`, and a `Step` needs to know these of its program: an interface
-below both keeps their modules free of a cycle.
+`VertexProgram.compute` takes a `Step`, and a `Step` reads these attributes of its program. With an
+interface below both, their modules need not import each other.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 
 class ProgramTraits(Protocol):
-    """What a step knows about the program that it belongs to; see `VertexProgram` for meanings."""
+    """The attributes of a `VertexProgram` that its steps read; documented there."""
 
     @property
     def message_type(self) -> DTypeLike: ...

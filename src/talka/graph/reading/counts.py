@@ -1,8 +1,8 @@
 """Handling of a first line that may hold the numbers of vertices and edges instead of an edge.
 
 Many programs begin a list of edges with `vertices edges`, which looks like an edge. So the line is
-skipped only if it cannot be an edge of this graph. If it could be either, the file is rejected until
-the user decides.
+skipped only if it cannot be an edge of this graph. If it could be either, the file is rejected, and
+the user has to decide.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Edges from MatrixMarket files: entry (row, column) of a square matrix is an edge from row to column.
+"""Edges from MatrixMarket files: an entry of a square matrix is an edge from row to column.
 
 The format is defined by NIST (math.nist.gov/MatrixMarket/formats.html): a banner, comments, a line
 with the numbers of rows, columns and entries, then one line per entry, with indices from 1.
@@ -44,7 +44,7 @@ def is_matrix(text: bytes) -> bool:
 
 
 def edges_of_matrix(path: Path, header: MatrixHeader, entries: Entries) -> Edges:
-    """Return the edges of a matrix: rows are vertices, whose ids are row numbers; values are weights.
+    """Return the edges of a matrix: vertices are row numbers, weights are values.
 
     A symmetric file has one side of the diagonal; each entry becomes an edge in both directions,
     which is one edge in an undirected graph.

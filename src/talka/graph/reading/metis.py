@@ -1,8 +1,9 @@
 """Edges from METIS files: line v has the neighbours of vertex v, counted from 1.
 
-The format is defined by METIS 5 (section 4.1.1 of its manual): the first line is `n m [fmt [ncon]]`;
-fmt has three digits, one each for vertex sizes, vertex weights (ncon of them) and edge weights; 1 if
-present. An empty line is a vertex without neighbours; lines that begin with % are comments.
+The format is defined by METIS 5 (section 4.1.1 of its manual): the first line is `n m [fmt
+[ncon]]`. fmt has three digits, for vertex sizes, vertex weights (ncon of them) and edge weights; a
+digit is 1 if they are present. An empty line is a vertex without neighbours; lines that begin with
+% are comments.
 """
 
 import re
@@ -133,7 +134,7 @@ def refuse_metis(
 ) -> None:
     """Raise EdgeFileError for METIS files read as lists of neighbours: the graph would be wrong.
 
-    A file is METIS if the numbers of lines, neighbours and ids after the first line match that line.
+    A file is METIS if the numbers of lines, neighbours and ids match the first line.
     If each line began with an id, one of `n` vertices would have two lines.
 
     rest

@@ -41,7 +41,7 @@ class LineForm(NamedTuple):
     at: Places = Places(0, 1, None)
     notes: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    """Integers of the first line if they may be numbers of vertices and edges (`counts`, `metis`)."""
+    """Integers of the first line if they may be numbers of vertices and edges (`counts.py`)."""
     counts_line: int = 0
     has_counts: bool = False
     """True if the first line cannot be an edge, because it has one field less than the others."""

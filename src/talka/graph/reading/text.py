@@ -153,7 +153,7 @@ def _ids(rows: FieldRows, form: LineForm, place: int) -> Any:
 def read_columns(
     path: Path, sniff: Sniff, parse: Parse, events: Stream, max_line_bytes: int = MAX_LINE_BYTES
 ) -> ParsedFile:
-    """Read a whole file: `sniff` detects the form of lines, `parse` parses the columns of a block."""
+    """Read a whole file: `sniff` detects the form of lines, `parse` parses a block."""
     size = size_of(path)
     with events.phase("graph/read", total=size, unit="bytes") as phase:
         texts = blocks(path, phase.advance, max_line_bytes=max_line_bytes)

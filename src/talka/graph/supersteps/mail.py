@@ -5,8 +5,8 @@
     records (place, message)   for some places
     records (optional)         one for every place; `no_message` where there is none
 
-In an edge program a value equal to `no_message` is not a message in any form. In a vertex program it
-is one, except in the form `optional`.
+In an edge program a value equal to `no_message` is not a message in any form. In a vertex program
+it is one, except in the form `optional`.
 
 Both sides know the route (`Partition`), so mail holds no vertex numbers. The shorter form is chosen
 from counts only: the same messages always take the same bytes.

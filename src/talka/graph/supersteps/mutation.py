@@ -194,10 +194,10 @@ def _known(graph: GraphData, ids: Any, *, keep: bool = False) -> NDArray[np.int6
     """Return the vertex numbers of the ids that exist; with `keep`, also -1 for the others."""
     ascending = graph.ids.as_arrow()
     places = pa.compute.index_in(ids.cast(ascending.type), value_set=ascending)
-    found = places.is_valid().to_numpy(zero_copy_only=False)
+    is_known = places.is_valid().to_numpy(zero_copy_only=False)
     numbers = np.full(len(ids), -1, np.int64)
-    numbers[found] = graph.ids.numbers[places.drop_null().to_numpy()]
-    return numbers if keep else numbers[found]
+    numbers[is_known] = graph.ids.numbers[places.drop_null().to_numpy()]
+    return numbers if keep else numbers[is_known]
 
 
 def _names_by_number(graph: GraphData) -> Any:

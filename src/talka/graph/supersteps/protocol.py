@@ -1,4 +1,4 @@
-"""Types that the driver and the tasks of a superstep exchange: context in, outputs and report out."""
+"""Types that driver and tasks of a superstep exchange: context in, outputs and report out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Run a program on a graph: compile, cut, place, run supersteps, collect values by vertex number."""
+"""Run a program on a graph: compile, cut, place, run supersteps, collect values by vertex."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

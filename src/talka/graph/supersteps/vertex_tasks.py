@@ -12,9 +12,9 @@ from talka.graph.partitions.cutting import Partitioned
 from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import Placed, place, release
 from talka.graph.programs.vertex_program import VertexProgram
+from talka.graph.supersteps.graph_change import GraphChange, move_outputs
 from talka.graph.supersteps.mutation import as_arrow, from_arrow, mutated
 from talka.graph.supersteps.protocol import Context, PartitionOutputs, as_saved
-from talka.graph.supersteps.relaying import GraphChange, move_outputs
 from talka.graph.supersteps.restoring import (
     check_array,
     check_count,
@@ -40,7 +40,7 @@ class VertexStepper(Generic[AnyGraph]):
         self.graph = self._original = graph
         self._engine, self._program, self._how = engine, program, how
         self._num_columns = len(program.columns)
-        self.cut, self._placed = self._laid_out(graph)
+        self.cut, self._placed = self._cut_and_place(graph)
 
     def begin(self, engine: Engine, index: int, context: Context) -> PartitionOutputs:
         return self._submit(engine, index, context, ())
@@ -54,7 +54,7 @@ class VertexStepper(Generic[AnyGraph]):
     def complete(
         self, engine: Engine, context: Context, outputs: Sequence[PartitionOutputs]
     ) -> list[PartitionOutputs]:
-        """Apply requested changes of the graph, if any, and move states and mails to the new one."""
+        """Apply requested changes of the graph, if any, and move states and mails along."""
         if not self._program.mutates or context.is_last:
             return list(outputs)
         tables = engine.fetch([output.tasks[0][-1] for output in outputs])
@@ -64,7 +64,7 @@ class VertexStepper(Generic[AnyGraph]):
         before, partitions = self.graph, self.cut.partitions
         release(engine, self._placed)
         self.graph, is_removed = mutated(before, tables)
-        self.cut, self._placed = self._laid_out(self.graph)
+        self.cut, self._placed = self._cut_and_place(self.graph)
         moved = move_outputs(
             self._program, saved, GraphChange(before, self.graph, is_removed), partitions, self.cut
         )
@@ -115,12 +115,13 @@ class VertexStepper(Generic[AnyGraph]):
             check_count("tables of a graph", saved, 2 if self._program.mutates else 0)
             release(self._engine, self._placed)
             self.graph = from_arrow(saved, self._original)
-            self.cut, self._placed = self._laid_out(self.graph)
+            self.cut, self._placed = self._cut_and_place(self.graph)
 
     def close(self) -> None:
         release(self._engine, self._placed)
 
-    def _laid_out(self, graph: AnyGraph) -> tuple[Partitioned, list[Placed]]:
+    def _cut_and_place(self, graph: AnyGraph) -> tuple[Partitioned, list[Placed]]:
+        """Cut a graph, and place each partition with the ids of its vertices and all owners."""
         cut = graph.cut(self.num_partitions, self._how)
         owners = cut.owners if self.num_partitions > 1 else cut.owners[:0]
         names = graph.ids.ascending

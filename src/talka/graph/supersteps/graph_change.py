@@ -71,9 +71,9 @@ def _new_numbers(change: GraphChange) -> NDArray[np.int64]:
     before, after = change.before, change.after
     names = after.ids.as_arrow()
     places = pc.index_in(before.ids.as_arrow().cast(names.type), value_set=names)
-    found = places.is_valid().to_numpy(zero_copy_only=False)
+    is_known = places.is_valid().to_numpy(zero_copy_only=False)
     by_rank = np.full(before.num_vertices, _REMOVED, np.int64)
-    by_rank[found] = after.ids.numbers[places.drop_null().to_numpy()]
+    by_rank[is_known] = after.ids.numbers[places.drop_null().to_numpy()]
     return np.where(change.is_removed, _REMOVED, by_rank[before.ids.ranks])
 
 
