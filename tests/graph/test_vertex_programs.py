@@ -343,7 +343,7 @@ class TestErrors:
 
     def test_a_combined_message_without_combine(self, engine):
         message = self.failing(engine, compute=lambda self, step: step.combined)
-        assert "combine is None, but must be sum, min or max" in message
+        assert "combine is None, but must be sum, min or max to read" in message
 
     def test_changes_that_were_not_announced(self, engine):
         message = self.failing(engine, compute=lambda self, step: step.add_vertices([5]))
