@@ -6,7 +6,7 @@ import pytest
 from numba import types
 from numba.core import caching
 
-from talka.compiled import compiled, compiled_for, compiled_with, inlined
+from talka.compiled import compiled, compiled_with, inlined
 
 SOURCES = Path(__file__).parents[1] / "src" / "talka"
 
@@ -25,17 +25,10 @@ def test_kernels_compile_without_a_folder_for_the_cache(way, monkeypatch):
 
 
 def test_all_kernels_are_compiled_in_this_one_way():
-    callers = [path for path in SOURCES.rglob("*.py") if "njit" in path.read_text()]
-    assert callers == [SOURCES / "compiled.py"]
-
-
-def test_a_signature_compiles_a_kernel_at_once():
-    @compiled_for(types.int64)
-    def twice(x):
-        return 2 * x
-
-    assert len(twice.signatures) == 1
-    assert twice(21) == 42
+    callers = {path for path in SOURCES.rglob("*.py") if "njit" in path.read_text()}
+    # The text of generated modules is part of the identity of checkpoints, so it stays as it is.
+    generated = SOURCES / "graph" / "programs" / "kernel_texts.py"
+    assert callers == {SOURCES / "compiled.py", generated}
 
 
 def test_a_kernel_is_compiled_again_if_a_class_among_its_arguments_was_renamed(tmp_path):

@@ -24,26 +24,10 @@ def inlined(function: Kernel) -> Kernel:
     return compiled_with(function, forceinline=True)
 
 
-def compiled_for(*signature: Any) -> Callable[[Kernel], Kernel]:
-    """Return a decorator that compiles a kernel at once, for arguments of these numba types."""
-    return lambda function: compiled_with(function, signature)
-
-
-def compiled_with(
-    function: Kernel,
-    signature: tuple[Any, ...] | None = None,
-    *,
-    cache: bool = True,
-    **options: Any,
-) -> Kernel:
+def compiled_with(function: Kernel, *, cache: bool = True, **options: Any) -> Kernel:
     """Compile a kernel with further options of numba.
 
-    Parameters
-    ----------
-    signature
-        Compile at once for these types; by default at the first call, for the types of its arguments.
-    cache
-        Keep the machine code on disk, unless there is no folder to write to.
+    With `cache`, the machine code is kept on disk, unless there is no folder to write to.
     """
     options = {"nogil": True, "error_model": "numpy", **options}
     try:
@@ -51,9 +35,6 @@ def compiled_with(
     except RuntimeError:  # no folder for the cache, as in a read-only container without a home
         kernel = numba.njit(**options)(function)
     _skip_outdated_index(kernel)
-    if signature is not None and hasattr(kernel, "compile"):  # not if numba is switched off
-        kernel.compile(signature)
-        kernel.disable_compile()
     return cast(Kernel, kernel)
 
 

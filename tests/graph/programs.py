@@ -1,4 +1,4 @@
-"""Edge programs for tests, and the slow, obvious way to run one: dictionaries and plain calls."""
+"""Edge programs for tests, and a slow reference interpreter with dictionaries and plain calls."""
 
 import inspect
 
@@ -71,7 +71,7 @@ def labels(**given):
 
 
 def pulses():
-    """Sums that come back to nothing, a function that combines, and an end by counting."""
+    """Sums that return to 0, a function as `combine`, and a fixed number of supersteps."""
     return EdgeProgram(
         initial=lambda vertex: vertex % 5 - 2,
         message=lambda value, superstep: value if superstep % 2 else -value,
@@ -110,10 +110,10 @@ def graphs(draw, max_vertices=12, weighted=True):
 
 
 def interpret(graph, program):
-    """Values by number, one vertex and one message at a time."""
+    """Return values by number, computed one vertex and one message at a time."""
     size = graph.num_vertices
     out_degrees, in_degrees = graph.out.degrees(), graph.into.degrees()
-    nothing = 0 if program.identity is None else program.identity
+    identity = 0 if program.identity is None else program.identity
     combine = {"sum": lambda a, b: a + b, "min": min, "max": max, "any": lambda a, b: a}
     combine = program.combine if callable(program.combine) else combine[program.combine]
     env = {"num_vertices": size, **program.parameters}
@@ -129,53 +129,55 @@ def interpret(graph, program):
         return function(*(known[name] for name in inspect.signature(function).parameters))
 
     values = [call(program.initial, v) for v in range(size)]
-    speakers = [
+    senders = [
         v for v in range(size) if program.starts is None or call(program.starts, v, value=values[v])
     ]
     before, superstep = list(values), 0
     while True:
         totals = {
-            name: _TOTALS[one.combine](
+            name: _TOTALS[aggregate.combine](
                 [
-                    call(one.function, v, value=values[v], old=before[v], superstep=superstep)
+                    call(aggregate.function, v, value=values[v], old=before[v], superstep=superstep)
                     for v in range(size)
                 ]
             )
-            for name, one in program.aggregates.items()
+            for name, aggregate in program.aggregates.items()
         }
         if superstep == program.num_supersteps:
             return values
         inbox = {}
-        for v in speakers:
+        for v in senders:
             for entry in range(graph.out.offsets[v], graph.out.offsets[v + 1]):
                 target = int(graph.out.columns[entry])
                 weight = None if graph.out.weights is None else float(graph.out.weights[entry])
-                said = call(program.message, v, value=values[v], weight=weight, superstep=superstep)
-                inbox[target] = combine(inbox[target], said) if target in inbox else said
+                message = call(
+                    program.message, v, value=values[v], weight=weight, superstep=superstep
+                )
+                inbox[target] = combine(inbox[target], message) if target in inbox else message
         if program.active:
             inbox = {
-                v: said
-                for v, said in inbox.items()
-                if said != nothing or program.combine in ("min", "any")
+                v: combined
+                for v, combined in inbox.items()
+                if combined != identity or program.combine in ("min", "any")
             }
             inbox = {
-                v: s
-                for v, s in inbox.items()
+                v: combined
+                for v, combined in inbox.items()
                 if not (program.settled and call(program.settled, v, value=values[v]))
             }
             if not inbox:
                 return values
-        before, values, speakers = values, list(values), []
+        before, values, senders = values, list(values), []
         for v in range(size) if program.active is None else inbox:
             values[v] = call(
-                program.update, v, value=before[v], combined=inbox.get(v, nothing),
+                program.update, v, value=before[v], combined=inbox.get(v, identity),
                 superstep=superstep, **totals,
             )  # fmt: skip
             if program.active is None or call(
                 program.active, v, old=before[v], value=values[v], superstep=superstep
             ):
-                speakers.append(v)
-        speakers.sort()
+                senders.append(v)
+        senders.sort()
         superstep += 1
 
 

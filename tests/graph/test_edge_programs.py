@@ -1,4 +1,4 @@
-"""Edge programs against a slow interpreter: every way to cut, to go along edges, to run."""
+"""Edge programs against a slow interpreter, for all partitionings, push and pull."""
 
 import dataclasses
 import random
@@ -42,7 +42,7 @@ def assert_same(program, found, expected):
 
 @pytest.mark.parametrize("push_cost", [0, 4, 10**9], ids=["push", "either", "pull"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_does_what_its_functions_say(name, push_cost, engine, monkeypatch):
+def test_a_program_gives_the_values_of_the_interpreter(name, push_cost, engine, monkeypatch):
     monkeypatch.setattr(walking, "PUSH_COST", push_cost)
     program = PROGRAMS[name]()
 
@@ -238,7 +238,7 @@ def test_what_leaves_a_partition_is_combined(engine):
     assert done[0].sent_bytes == 3 * 8
 
 
-def test_every_vertex_speaks_and_bytes_are_as_the_cut_says(engine):
+def test_if_all_vertices_send_bytes_are_as_predicted_from_the_cut(engine):
     generator = np.random.default_rng(4)
     graph = Graph.from_edges(tuple(generator.integers(0, 500, (2, 5_000))))
     for how in ("ranges", "hash", "vertex_cut"):
@@ -257,7 +257,7 @@ def test_until_ends_a_program(engine):
     assert 3 < len(outcome.supersteps) < 100
 
 
-def test_a_program_that_never_halts_says_what_was_active(engine):
+def test_a_program_that_never_halts_is_an_error_with_the_number_of_active_vertices(engine):
     def swing(value, combined):
         return 1 - value
 
@@ -276,9 +276,9 @@ def test_a_program_that_never_halts_says_what_was_active(engine):
 @pytest.mark.parametrize("num_partitions", [1, 3])
 def test_graphs_without_edges_or_vertices(engine, num_partitions):
     options = RunOptions(engine=engine, num_partitions=num_partitions)
-    nobody = Graph.from_edges(([], []))
+    empty = Graph.from_edges(([], []))
     alone = Graph.from_edges(([], []), vertices=[7])
-    assert run_program(nobody, pagerank(), options).values.tolist() == []
+    assert run_program(empty, pagerank(), options).values.tolist() == []
     assert run_program(alone, pagerank(), options).values.tolist() == [pytest.approx(1)]
     assert run_program(alone, labels(), options).values.tolist() == [0]
 
@@ -369,17 +369,17 @@ class TestErrors:
             run_program(graph, program, RunOptions())
         assert "\n" not in str(caught.value)
 
-    def test_a_name_that_nobody_knows(self):
+    def test_an_unknown_parameter(self):
         with pytest.raises(ProgramError, match="`message`.*'wait'; it may take in_degree, num"):
             levels_like(message=lambda wait: wait)
 
-    def test_something_that_is_no_number(self):
+    def test_a_constant_that_is_not_a_number(self):
         text = "far"
         with pytest.raises(ProgramError, match="uses `text`, which is of type str"):
             levels_like(message=lambda value: len(text) + value)
 
     def test_a_function_that_calls_itself(self):
-        with pytest.raises(ProgramError, match="calls itself"):
+        with pytest.raises(ProgramError, match=r"program's `message` \(.*calls itself"):
             levels_like(message=_endless)
 
     @pytest.mark.parametrize("name", RANDOM)
@@ -391,13 +391,13 @@ class TestErrors:
         shuffled = 3
         levels_like(message=lambda value: value + shuffled)
 
-    def test_a_combine_that_is_none(self):
+    def test_an_unknown_combine(self):
         with pytest.raises(InvalidValueError, match="combine is 'mean', but must be one of sum"):
             levels_like(combine="mean")
         with pytest.raises(InvalidValueError, match="identity is None, but must be a number"):
             levels_like(combine=lambda a, b: a * b)
 
-    def test_nothing_that_ends_it(self):
+    def test_a_program_without_an_end(self):
         with pytest.raises(InvalidValueError, match="never ends"):
             levels_like(num_supersteps=None)
 

@@ -1,4 +1,4 @@
-"""Functions as text: what is kept for the next call, and what is not."""
+"""Functions as text: when a cached text is used again, and when not."""
 
 import math
 

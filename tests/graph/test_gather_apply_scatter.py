@@ -1,4 +1,4 @@
-"""The page about gather, apply, scatter: its code runs, and both forms of a program agree."""
+"""docs/gather_apply_scatter.md: its code runs, and both forms of a program give equal results."""
 
 import importlib.util
 import re
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "gather_apply_scatter.md"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """All code of the page as one module; what it asserts about itself holds."""
+    """All code of the page as one module, including its assertions."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) == 4
     path = tmp_path_factory.mktemp("page") / "page_code.py"
@@ -30,8 +30,8 @@ def page(tmp_path_factory):
     return module
 
 
-def gathered(program, graph, *, nothing, woken, max_supersteps):
-    """The slow, obvious way: who was woken reads all its in-edges, applies, wakes its readers."""
+def gathered(program, graph, *, identity, active, max_supersteps):
+    """Run a program slowly: active vertices read all in-edges, apply, activate their targets."""
     incoming, outgoing = defaultdict(list), defaultdict(list)
     out = graph.out
     for source in range(graph.num_vertices):
@@ -48,13 +48,13 @@ def gathered(program, graph, *, nothing, woken, max_supersteps):
         vertex.value = program.initial(vertex)
     for _ in range(max_supersteps):
         applied = {}
-        for number in woken:
-            said = [program.gather(vertices[near], weight) for near, weight in incoming[number]]
-            applied[number] = program.apply(vertices[number], reduce(program.sum, said, nothing))
-        speak = [n for n, new in applied.items() if program.scatter(vertices[n].value, new)]
+        for number in active:
+            terms = [program.gather(vertices[near], weight) for near, weight in incoming[number]]
+            applied[number] = program.apply(vertices[number], reduce(program.sum, terms, identity))
+        scattering = [n for n, new in applied.items() if program.scatter(vertices[n].value, new)]
         for number, new in applied.items():
             vertices[number].value = new
-        woken = {target for number in speak for target in outgoing[number]}
+        active = {target for number in scattering for target in outgoing[number]}
     return np.array([vertex.value for vertex in vertices])
 
 
@@ -64,10 +64,10 @@ def graphs(draw):
     ends = st.integers(0, num_vertices - 1)
     edges = draw(st.lists(st.tuples(ends, ends, st.sampled_from([0.25, 1.0, 2.5])), max_size=40))
     sources, targets, weights = zip(*edges, strict=True) if edges else ((), (), ())
-    given = (np.array(sources, np.int64), np.array(targets, np.int64))
+    ends = (np.array(sources, np.int64), np.array(targets, np.int64))
     directed = draw(st.booleans())
-    every = np.arange(num_vertices)
-    return Graph.from_edges(given, np.array(weights, float), directed, vertices=every)
+    vertices = np.arange(num_vertices)
+    return Graph.from_edges(ends, np.array(weights, float), directed, vertices=vertices)
 
 
 CUTS = st.sampled_from(
@@ -83,8 +83,8 @@ def test_shortest_paths_are_the_same_both_ways(page, graph, options, data):
     slow = gathered(
         page.ShortestPaths(source),
         graph,
-        nothing=np.inf,
-        woken=set(range(graph.num_vertices)) - {source},
+        identity=np.inf,
+        active=set(range(graph.num_vertices)) - {source},
         max_supersteps=graph.num_vertices,
     )
     fast = graph.run(page.shortest_paths(source), options)["value"].to_numpy()
@@ -94,7 +94,7 @@ def test_shortest_paths_are_the_same_both_ways(page, graph, options, data):
 @settings(deadline=None, max_examples=30)
 @given(graphs(), CUTS)
 def test_pagerank_is_the_same_both_ways(page, graph, options):
-    everybody = set(range(graph.num_vertices))
-    slow = gathered(page.PageRank(), graph, nothing=0.0, woken=everybody, max_supersteps=6)
+    vertices = set(range(graph.num_vertices))
+    slow = gathered(page.PageRank(), graph, identity=0.0, active=vertices, max_supersteps=6)
     fast = graph.run(page.page_rank(6), options)["value"].to_numpy()
     np.testing.assert_allclose(fast, slow[graph.ids.numbers], rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The table of names in docs/graphs.md matches the names that programs may use."""
+"""The tables of docs/graphs.md match the algorithms and the parameters of functions."""
 
 import importlib.util
 from pathlib import Path
@@ -25,7 +25,7 @@ GIVEN = {
     "parameters": {"speed": 2.0},
     "num_supersteps": 1,
 }
-ASKED = {  # parameter names by function, and whether the page allows them
+ASKED = {  # function, parameter, and whether the page allows it
     "message": {"value": True, "weight": True, "old": False, "combined": False, "speed": True},
     "update": {"value": True, "combined": True, "weight": False, "old": False, "superstep": True},
     "initial": {"vertex": True, "value": False, "superstep": False, "speed": True},
@@ -35,7 +35,7 @@ ASKED = {  # parameter names by function, and whether the page allows them
 
 
 @pytest.mark.parametrize("who, name", [(who, name) for who in ASKED for name in ASKED[who]])
-def test_functions_may_ask_for_what_the_page_says(who, name, tmp_path):
+def test_functions_may_take_the_parameters_of_the_page(who, name, tmp_path):
     path = tmp_path / "asks.py"
     path.write_text(f"def function({name}):\n    return {name}\n")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -48,7 +48,7 @@ def test_functions_may_ask_for_what_the_page_says(who, name, tmp_path):
             EdgeProgram(**{**GIVEN, who: module.function})
 
 
-def test_aggregates_may_ask_for_old_values_and_only_update_for_aggregates():
+def test_aggregates_may_take_old_values_and_only_update_takes_aggregates():
     change = {"change": Aggregate(lambda old, value: abs(value - old))}
     EdgeProgram(**{**GIVEN, "aggregates": change, "update": lambda combined, change: combined})
     with pytest.raises(ProgramError, match="it cannot take a parameter 'change'"):

@@ -74,7 +74,7 @@ def enclosing(amount):
 
 
 def copied(function, **names):
-    """The same code, in a module where some names mean something else."""
+    """The same code in a module in which some names have other values."""
     return FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
 
 
@@ -99,7 +99,7 @@ DIFFERENT = {
 }
 
 
-def test_whatever_is_edited_makes_another_program():
+def test_any_edit_makes_another_program():
     texts = {name: "\n".join(parts(program)) for name, program in DIFFERENT.items()}
     assert len(set(texts.values())) == len(texts)
     assert parts(Counting()) == parts(Counting())

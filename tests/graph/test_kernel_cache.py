@@ -1,4 +1,4 @@
-"""The cache of compiled programs stays small, and whoever uses it at the same time goes on."""
+"""The cache of compiled programs stays small, also while several processes use it."""
 
 import os
 import time
@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def add(folder, name, *, used_s):
-    """A program with its machine code, last used at this time."""
+    """Add the files of a program that was last used at this time."""
     files = [folder / f"edge_program_{name}.py"]
     files += [
         folder / "__pycache__" / f"edge_program_{name}.begin-1.py311{end}"
@@ -77,16 +77,16 @@ def test_a_new_program_makes_room(folder, monkeypatch):
 def test_a_program_that_another_process_removes_meanwhile_is_written_again(folder, monkeypatch):
     compiler._load.__wrapped__(TEXT)
     [program] = folder.glob("*.py")
-    real_holds, removed = compiler._has_text, []
+    has_text, removed = compiler._has_text, []
 
-    def remove_after_the_look(path, text):
-        found = real_holds(path, text)
+    def remove_after_reading(path, text):
+        result = has_text(path, text)
         if not removed:
             removed.append(path)
             path.unlink()
-        return found
+        return result
 
-    monkeypatch.setattr(compiler, "_has_text", remove_after_the_look)
+    monkeypatch.setattr(compiler, "_has_text", remove_after_reading)
     assert compiler._load.__wrapped__(TEXT).answer == 42
     assert removed == [program]
     assert program.exists()

@@ -1,4 +1,4 @@
-"""Components against a plain search, whatever the threads; unions against Python's."""
+"""Components against a plain search, with any number of threads, and atomic operations."""
 
 import itertools
 
@@ -23,7 +23,7 @@ from tests.graph.edges import Edges, any_edges, hubs
 
 
 def searched(edges):
-    """The smallest vertex that can be reached from each, by walking."""
+    """Return the smallest vertex that can be reached from each, by depth-first search."""
     around = edges.neighbours()
     smallest = [None] * edges.num_vertices
     for start in range(edges.num_vertices):
@@ -43,7 +43,7 @@ def test_equal_a_search_on_any_graph(edges, num_threads):
 
 
 def scattered(seed, *, directed):
-    """About one edge a vertex: one large component, and thousands of small ones."""
+    """Return a graph with one large component and thousands of small ones."""
     random = np.random.default_rng(seed)
     pairs = random.integers(0, 30_000, (20_000, 2)).tolist()
     return Edges(30_000, [tuple(pair) for pair in pairs], directed).by_degree()
@@ -60,14 +60,14 @@ def test_equal_a_search_where_threads_meet(directed, num_threads):
 
 
 def test_a_path_in_the_worst_order_is_one_component():
-    """Every vertex has its neighbours far away, and no two first neighbours agree."""
+    """Neighbours have distant numbers, and no two vertices have the same first neighbour."""
     order = np.random.default_rng(1).permutation(5000).tolist()
     edges = Edges(5000, list(itertools.pairwise(order)))
     assert not components(*edges.sides(), 3).any()
 
 
 def test_the_largest_tree_is_met_from_outside_only():
-    """Edges run only from the largest tree: vertices outside know of them by `into`."""
+    """All edges start in the largest tree, so vertices outside of it have them only in `into`."""
     fan = [(0, target) for target in range(1, 1000)]
     assert not components(*Edges(1000, fan).sides(), 2).any()
 
@@ -85,7 +85,7 @@ def test_pairs_may_be_united_in_pieces(edges, cut_at):
 
 @given(edges=any_edges(), num_partitions=st.integers(1, 4), how=st.sampled_from(sorted(WAYS)))
 @settings(deadline=None)
-def test_partitions_unite_what_they_hold_and_then_their_labels(edges, num_partitions, how):
+def test_partitions_unite_their_edges_and_then_their_labels(edges, num_partitions, how):
     parents = forest(edges.num_vertices)
     for part in cut(*edges.sides(), num_partitions, how).partitions:
         numbers = np.concatenate([part.target_numbers, part.source_mirrors])
@@ -108,10 +108,10 @@ def test_smallest_in_trees_looks_at_numbers_not_at_places():
 @compiled
 def add_up(start, stop, total):
     for _ in range(start, stop):
-        stood, expected = total[0], np.uint32(0)
-        while stood != expected:
-            expected = stood
-            stood = compare_and_swap(total, np.uint64(0), expected, np.uint32(expected + 1))
+        current, expected = total[0], np.uint32(0)
+        while current != expected:
+            expected = current
+            current = compare_and_swap(total, np.uint64(0), expected, np.uint32(expected + 1))
 
 
 def test_no_change_is_lost_when_threads_swap_the_same_number():

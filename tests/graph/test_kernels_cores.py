@@ -1,4 +1,4 @@
-"""Core numbers against networkx, in one piece and held between values of others."""
+"""Core numbers against networkx, for a whole graph and with fixed values of mirrors."""
 
 import networkx as nx
 import numpy as np
@@ -31,16 +31,16 @@ def test_equal_those_of_networkx_on_hubs(directed):
 
 @given(
     edges=any_edges(max_vertices=10, max_edges=40),
-    told=st.lists(st.integers(0, 6), min_size=10, max_size=10),
+    fixed=st.lists(st.integers(0, 6), min_size=10, max_size=10),
     num_own=st.integers(0, 10),
 )
 @settings(deadline=None, max_examples=200)
-def test_vertices_in_no_row_hold_their_values(edges, told, num_own):
-    """As slowly: begin with degrees, take the h-index of the neighbours' values until it stands."""
+def test_vertices_in_no_row_hold_their_values(edges, fixed, num_own):
+    """The reference starts with degrees and takes h-indices of neighbours until none changes."""
     around = edges.neighbours()
     own = range(min(num_own, edges.num_vertices))
-    values = [len(around[v]) if v in own else told[v] for v in range(edges.num_vertices)]
-    rows = [sorted(v for v in each if v in own) for each in around]
+    values = [len(around[v]) if v in own else fixed[v] for v in range(edges.num_vertices)]
+    rows = [sorted(v for v in members if v in own) for members in around]
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.uint32)
     members = np.array([v for row in rows for v in row], np.uint32)
     found = peel(offsets, members, np.array(values, np.int64))
@@ -56,4 +56,4 @@ def test_vertices_in_no_row_hold_their_values(edges, told, num_own):
 
 
 def h_index(values):
-    return max(h for h in range(len(values) + 1) if sum(one >= h for one in values) >= h)
+    return max(h for h in range(len(values) + 1) if sum(value >= h for value in values) >= h)

@@ -1,4 +1,4 @@
-"""Label propagation against counting by hand."""
+"""Label propagation against counting in plain Python."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from tests.graph.edges import any_edges, hubs, ldbc_case
 
 
 def voted(edges, labels):
-    """A vote for every edge in both directions; ties to the smallest; none: the old label."""
+    """Count a vote per edge and direction; ties go to the smallest, without votes the old label."""
     votes = [Counter() for _ in labels]
     for source, target in edges.pairs:
         votes[target][labels[source]] += 1

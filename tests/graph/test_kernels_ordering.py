@@ -1,4 +1,4 @@
-"""Order by counting against a stable sort; places against a search."""
+"""Counting sort against a stable sort; places against a search."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ KINDS = [np.uint16, np.uint32, np.int64]
 
 @given(keys=st.lists(st.integers(0, 20), max_size=200), kind=st.sampled_from(KINDS))
 @settings(deadline=None)
-def test_equal_keys_stay_as_they_came(keys, kind):
+def test_equal_keys_keep_their_order(keys, kind):
     keys = np.array(keys, kind)
     offsets, order = order_by(keys, 21)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
@@ -20,7 +20,7 @@ def test_equal_keys_stay_as_they_came(keys, kind):
 
 
 @pytest.mark.parametrize("keys, problem", [([3], "wrong size"), ([-1, 0], "negative")])
-def test_a_key_that_is_none_is_refused_before_anything_is_written(keys, problem):
+def test_a_key_out_of_range_is_refused_before_anything_is_written(keys, problem):
     with pytest.raises(ValueError, match=problem):
         order_by(np.array(keys), 3)
 
@@ -36,5 +36,5 @@ def test_places_are_where_numbers_are(numbers, others, without_gaps):
     assert places_in(ascending, ascending[::-1]).tolist() == list(range(len(ascending)))[::-1]
     asked = np.array([*others, *range(42)], np.uint32)
     places, is_there = present(ascending, asked)
-    assert is_there.tolist() == [int(one) in set(ascending.tolist()) for one in asked]
+    assert is_there.tolist() == [int(number) in set(ascending.tolist()) for number in asked]
     assert ascending[places].tolist() == asked[is_there].tolist()

@@ -22,26 +22,26 @@ checked = settings(deadline=None, max_examples=200)
 
 
 def row_lists(lists):
-    return [part.tolist() for part in np.split(lists.members, lists.offsets[1:-1])]
+    return [row.tolist() for row in np.split(lists.members, lists.offsets[1:-1])]
 
 
 @given_graphs
 @checked
-def test_neighbours_are_there_once_in_order_and_without_oneself(edges, num_threads):
+def test_neighbours_are_listed_once_in_order_and_without_the_vertex_itself(edges, num_threads):
     if not edges.num_vertices:
         return
-    around = [sorted(each) for each in edges.neighbours()]
+    around = [sorted(row) for row in edges.neighbours()]
     sides = edges.sides()
     assert row_lists(neighbours(*sides, num_threads)) == around
-    below = [[u for u in each if u < v] for v, each in enumerate(around)]
+    below = [[u for u in row if u < v] for v, row in enumerate(around)]
     assert row_lists(forward_neighbours(*sides, num_threads)) == below
-    above = [[u for u in each if u > v] for v, each in enumerate(around)]
+    above = [[u for u in row if u > v] for v, row in enumerate(around)]
     assert row_lists(backward_neighbours(*sides, num_threads)) == above
 
 
 @given_graphs
 @checked
-def test_ways_say_in_how_many_directions_an_edge_runs(edges, num_threads):
+def test_ways_are_the_number_of_directions_of_an_edge(edges, num_threads):
     pairs = set(edges.pairs) if edges.directed else set()
     lists = neighbours(*edges.sides(), num_threads)
     rows = np.repeat(np.arange(edges.num_vertices), lists.lengths()).tolist()
@@ -60,12 +60,12 @@ def defined_triangles(edges):
 def defined_clustering(edges):
     """LDBC's definition, word by word."""
     arcs = {(source, target) for source, target, _ in edges.stored()}
-    found = []
+    coefficients = []
     for around in edges.neighbours():
         between = sum((a, b) in arcs for a, b in itertools.permutations(around, 2))
         possible = len(around) * (len(around) - 1)
-        found.append(between / possible if possible else 0.0)
-    return found
+        coefficients.append(between / possible if possible else 0.0)
+    return coefficients
 
 
 @given_graphs
@@ -93,12 +93,12 @@ def test_triangles_of_hubs_equal_those_of_networkx(directed):
 
 @given(edges=any_edges(), num_partitions=st.integers(1, 4), with_ways=st.booleans())
 @checked
-def test_partitions_that_ask_each_other_find_the_same(edges, num_partitions, with_ways):
+def test_counts_of_partitions_add_up_to_those_of_the_graph(edges, num_partitions, with_ways):
     whole = forward_neighbours(*edges.sides(), 1)
     if not with_ways:
         whole.ways.fill(1)
-    every = np.arange(edges.num_vertices, dtype=np.uint32)
-    owned = [every[index::num_partitions] for index in range(num_partitions)]
+    vertices = np.arange(edges.num_vertices, dtype=np.uint32)
+    owned = [vertices[index::num_partitions] for index in range(num_partitions)]
     lists = [some_rows(whole, own) for own in owned]
     sums = np.zeros(edges.num_vertices, np.int64)
     for here, there in itertools.product(range(num_partitions), repeat=2):

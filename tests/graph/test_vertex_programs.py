@@ -1,4 +1,4 @@
-"""General programs against slow twins, and what they may and may not do."""
+"""General programs against slow reference implementations, their features and their errors."""
 
 from collections import Counter
 from typing import ClassVar
@@ -48,11 +48,11 @@ def test_every_message_arrives_where_it_was_sent(engine, graph, num_partitions):
     totals, counts = [0] * graph.num_vertices, [0] * graph.num_vertices
     inbox = {}
     for superstep in range(6):
-        heard, inbox = inbox, {}
+        received, inbox = inbox, {}
         for v in range(graph.num_vertices):
-            said = heard.get(v, [])
-            counts[v] += len(said)
-            totals[v] = (totals[v] * 3 + sum(said)) % 1009
+            messages = received.get(v, [])
+            counts[v] += len(messages)
+            totals[v] = (totals[v] * 3 + sum(messages)) % 1009
         for v in range(graph.num_vertices):
             targets = [(v * 7 + superstep) % graph.num_vertices]
             if v % 3 != superstep % 3:
@@ -83,15 +83,15 @@ def test_changes_of_the_graph_follow_the_rules(engine, pairs, num_partitions, di
 
 
 def grown(pairs, directed):
-    """`Growing`, one vertex at a time. Edges are a list, because copies count."""
+    """Run `Growing` one vertex at a time. Edges are a list, because parallel edges count."""
     edges = list(pairs)
     values = dict.fromkeys({end for pair in pairs for end in pair}, 0)
     inbox = {}
     for superstep in range(7):
         present = sorted(values)
-        heard, inbox = inbox, {}
+        received, inbox = inbox, {}
         for v in present:
-            values[v] = (values[v] * 2 + 1 + heard.get(v, 0)) % 1013
+            values[v] = (values[v] * 2 + 1 + received.get(v, 0)) % 1013
         if superstep < 6:
             for a, b in edges:
                 for source, target in {(a, b)} if directed or a == b else {(a, b), (b, a)}:
@@ -109,12 +109,12 @@ def grown(pairs, directed):
                     edges.append((v, v + 1000))
                     values.setdefault(v, 0)
                     values.setdefault(v + 1000, 0)
-            inbox = {v: said for v, said in inbox.items() if v in values and v not in gone}
+            inbox = {v: total for v, total in inbox.items() if v in values and v not in gone}
     return values, edges
 
 
 class Asking(VertexProgram):
-    """Every partition asks for the same edges, with weights of its own, and for one that exists."""
+    """Every partition requests the same edges, with different weights, and one that exists."""
 
     columns: ClassVar = {"value": np.int64}
     mutates = True
@@ -174,7 +174,7 @@ class Silent(VertexProgram):
 
 
 class Asleep(VertexProgram):
-    """Counts how often a vertex is active: it wakes by messages alone."""
+    """Counts in how many supersteps a vertex is active; only messages activate it."""
 
     columns: ClassVar = {"value": np.int64}
     message_type = np.int64
@@ -209,7 +209,7 @@ def test_the_former_name_of_the_identity_works_with_a_warning():
 
 
 class Zeros(VertexProgram):
-    """Sends what adds up to nothing in several ways; counts messages and who was woken by them."""
+    """Sends messages that combine to the identity; counts receivers and activations."""
 
     columns: ClassVar = {"woken": np.int64, "got": np.int64}
     message_type = np.int64
@@ -221,45 +221,45 @@ class Zeros(VertexProgram):
         step["woken"] = step["woken"] + step.active
         step["got"] = step["got"] + step.got_message
         if step.superstep == 0:
-            said = np.full(len(step.vertices), step.identity)
+            messages = np.full(len(step.vertices), step.identity)
             if self.combine == "sum":
-                said = np.where(step.vertices % 2, 1, -1)  # pairs of them are 0
-            self.send(step, said)
+                messages = np.where(step.vertices % 2, 1, -1)  # pairs of them are 0
+            self.send(step, messages)
         if self.mutates and step.superstep == 0:
             step.add_vertices([50])
         step.vote_to_halt()
 
-    def send(self, step, said):
+    def send(self, step, messages):
         where = step.vertices % 5 != 0
         if self.way == "edges":
-            step.send_along_edges(said)
+            step.send_along_edges(messages)
         elif self.way == "some":
-            step.send_along_edges(said, where=where)
+            step.send_along_edges(messages, where=where)
         elif self.way == "each":
-            step.send(step.vertices // 2, said)
+            step.send(step.vertices // 2, messages)
         else:
-            step.send_along_edges(said, where=where)
-            step.send_along_edges(said, where=~where)
-            step.send(step.vertices // 2, said)
+            step.send_along_edges(messages, where=where)
+            step.send_along_edges(messages, where=~where)
+            step.send(step.vertices // 2, messages)
 
 
 @pytest.mark.parametrize("way", ["edges", "some", "each", "all"])
 @pytest.mark.parametrize("combine", ["sum", "min", "max"])
-def test_a_message_wakes_whatever_it_says(engine, combine, way):
+def test_any_message_activates_even_the_identity(engine, combine, way):
     generator = np.random.default_rng(7)
     graph = Graph.from_edges(tuple(generator.integers(0, 12, (2, 24))), vertices=np.arange(12))
     sources = np.repeat(np.arange(12), graph.out.degrees())
     if way == "some":
-        heard = set(graph.out.columns[sources % 5 != 0].tolist())
+        receivers = set(graph.out.columns[sources % 5 != 0].tolist())
     else:
-        heard = set() if way == "each" else set(graph.out.columns.tolist())
+        receivers = set() if way == "each" else set(graph.out.columns.tolist())
     if way in ("each", "all"):
-        heard |= set(range(6))
+        receivers |= set(range(6))
     for num_partitions in (1, 3):
         options = RunOptions(engine=engine, num_partitions=num_partitions)
         found = run_program(graph, Zeros(combine, way), options)
-        assert found.columns["got"].tolist() == [int(v in heard) for v in range(12)]
-        assert found.columns["woken"].tolist() == [1 + (v in heard) for v in range(12)]
+        assert found.columns["got"].tolist() == [int(v in receivers) for v in range(12)]
+        assert found.columns["woken"].tolist() == [1 + (v in receivers) for v in range(12)]
 
 
 @pytest.mark.parametrize("num_partitions", [1, 3])
@@ -319,7 +319,7 @@ class TestErrors:
             run_program(self.graph, program, RunOptions(engine=engine, max_supersteps=3))
         return str(caught.value)
 
-    def test_what_compute_raises_is_told_with_its_line(self, engine):
+    def test_an_error_in_compute_is_reported(self, engine):
         def compute(self, step):
             step["nonsense"]
 
@@ -338,12 +338,16 @@ class TestErrors:
         assert "a vertex number is -1" in self.failing(engine, compute=compute)
 
     def test_an_inbox_where_messages_are_combined(self, engine):
-        said = self.failing(engine, combine="sum", compute=lambda self, step: step.inbox)
-        assert "combine is 'sum'" in said
+        message = self.failing(engine, combine="sum", compute=lambda self, step: step.inbox)
+        assert "combine is 'sum', but must be None" in message
+
+    def test_a_combined_message_without_combine(self, engine):
+        message = self.failing(engine, compute=lambda self, step: step.combined)
+        assert "combine is None, but must be sum, min or max to read" in message
 
     def test_changes_that_were_not_announced(self, engine):
-        said = self.failing(engine, compute=lambda self, step: step.add_vertices([5]))
-        assert "mutates" in said
+        message = self.failing(engine, compute=lambda self, step: step.add_vertices([5]))
+        assert "mutates" in message
 
     def test_a_vertex_cut(self, engine):
         options = RunOptions(engine=engine, num_partitions=2, partitioning="vertex_cut")

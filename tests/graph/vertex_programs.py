@@ -28,7 +28,7 @@ class Ranks(VertexProgram):
 
 
 class Lists(VertexProgram):
-    """All messages arrive: the sum and the number of what neighbours said, mailed to anybody."""
+    """All messages arrive, along edges and by number; the result is their sum and their number."""
 
     columns: ClassVar = {"total": np.int64, "count": np.int64}
     message_type: ClassVar = np.dtype([("who", np.uint32), ("what", np.int64)])
@@ -38,17 +38,17 @@ class Lists(VertexProgram):
         inbox = step.inbox
         at = inbox.places
         step["count"] = step["count"] + np.diff(inbox.offsets)
-        heard = np.bincount(at, inbox.messages["what"], minlength=len(step.vertices))
-        step["total"] = (step["total"] * 3 + heard.astype(np.int64)) % 1009
-        said = np.zeros(len(step.vertices), self.message_type)
-        said["who"] = step.vertices
-        said["what"] = step["total"] + step.vertices
-        step.send_along_edges(said, where=step.vertices % 3 != step.superstep % 3)
-        step.send((step.vertices * 7 + step.superstep) % step.num_vertices, said)
+        received = np.bincount(at, inbox.messages["what"], minlength=len(step.vertices))
+        step["total"] = (step["total"] * 3 + received.astype(np.int64)) % 1009
+        messages = np.zeros(len(step.vertices), self.message_type)
+        messages["who"] = step.vertices
+        messages["what"] = step["total"] + step.vertices
+        step.send_along_edges(messages, where=step.vertices % 3 != step.superstep % 3)
+        step.send((step.vertices * 7 + step.superstep) % step.num_vertices, messages)
 
 
 class Mixed(VertexProgram):
-    """Along edges and to anybody, combined; votes; a master that says when to stop."""
+    """Combined messages along edges and by number, votes to halt, and an end set by `master`."""
 
     columns: ClassVar = {"value": np.int64}
     message_type = np.int64
@@ -78,7 +78,7 @@ class Mixed(VertexProgram):
 
 
 class Growing(VertexProgram):
-    """Adds and removes vertices and edges while messages are under way."""
+    """Adds and removes vertices and edges while messages are in transit."""
 
     columns: ClassVar = {"value": np.int64}
     message_type = np.int64
@@ -94,8 +94,8 @@ class Growing(VertexProgram):
             step.remove_vertices(ids[ids % 11 == step.superstep])
             step.add_vertices(np.array([5000 + step.superstep]))
             step.remove_edges(ids, ids + 1)
-        heard = step.combined if step.superstep else 0
-        step["value"] = (step["value"] * 2 + 1 + heard) % 1013
+        received = step.combined if step.superstep else 0
+        step["value"] = (step["value"] * 2 + 1 + received) % 1013
         step.send_along_edges(step["value"] + 1)
 
 

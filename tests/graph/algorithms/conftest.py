@@ -1,4 +1,4 @@
-"""Engines are shared by all tests here: to start one takes longer than most runs."""
+"""Engines shared by all tests here: starting one takes longer than most runs."""
 
 import pytest
 

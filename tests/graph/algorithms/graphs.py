@@ -1,4 +1,4 @@
-"""Small graphs of every kind, each beside what networkx makes of the same edges."""
+"""Small graphs of every kind, each with the networkx graph of the same edges."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from talka.graph import Graph, RunOptions
 
 EDGE_CUTS = [(1, "ranges"), (2, "ranges"), (5, "ranges"), (2, "hash"), (5, "hash")]
 ALL_CUTS = [*EDGE_CUTS, (2, "vertex_cut"), (5, "vertex_cut")]
-MAX_SUPERSTEPS = 500  # a program that does not end shall not hang the tests
+MAX_SUPERSTEPS = 500  # so that a program that does not end fails instead of hanging
 
 
 class Case(NamedTuple):
-    """A graph as lists, in the order in which they are given."""
+    """A graph as lists, in the order in which they are passed."""
 
     pairs: list
     weights: list | None
@@ -29,7 +29,7 @@ class Case(NamedTuple):
         )
 
     def peer(self):
-        """With every copy of an edge."""
+        """Return the networkx graph, with parallel edges."""
         peer = nx.MultiDiGraph() if self.directed else nx.MultiGraph()
         peer.add_nodes_from(self.vertices)
         weights = self.weights or [1.0] * len(self.pairs)
@@ -38,7 +38,7 @@ class Case(NamedTuple):
         return peer
 
     def simple_peer(self):
-        """Undirected, without copies and loops."""
+        """Return the undirected networkx graph without parallel edges and loops."""
         peer = nx.Graph(self.peer().to_undirected())
         peer.remove_edges_from(list(nx.selfloop_edges(peer)))
         return peer
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw, min_vertices=1, weighted=None):
-    """Loops, copies, isolated vertices, strings and numbers whose order is not that of degrees."""
+    """Draw graphs with loops, parallel edges, isolated vertices, and ids of both types."""
     num_vertices = draw(st.integers(min_vertices, 9))
     ids = st.integers(-(2**40), 2**40) if draw(st.booleans()) else st.text("abxyé", max_size=3)
     vertices = draw(
@@ -56,7 +56,7 @@ def cases(draw, min_vertices=1, weighted=None):
     pairs = draw(st.lists(st.tuples(end, end), max_size=24)) if vertices else []
     weights = None
     if draw(st.booleans()) if weighted is None else weighted:
-        # Quarters: sums of them are exact, whatever the order.
+        # Sums of quarters are exact in any order.
         quarter = st.integers(0, 40).map(lambda quarters: quarters / 4)
         weights = draw(st.lists(quarter, min_size=len(pairs), max_size=len(pairs)))
     return Case(pairs, weights, vertices, draw(st.booleans()))
@@ -73,7 +73,7 @@ def options_for(cut, engine):
 
 
 def by_vertex(table, column="value"):
-    """A table as a dictionary; it must ascend by vertex."""
+    """Return a table, which must ascend by vertex, as a dictionary."""
     vertices = table["vertex"].to_pylist()
     if vertices and isinstance(vertices[0], str):
         assert vertices == sorted(vertices, key=str.encode)

@@ -1,4 +1,4 @@
-"""LDBC Graphalytics: validation graphs, the parameters that belong to them, and the right answers."""
+"""LDBC Graphalytics: validation graphs with their parameters and expected results."""
 
 import math
 import re
@@ -15,7 +15,7 @@ _NO_PATH = {"9223372036854775807", "Infinity"}
 
 
 class Validation(NamedTuple):
-    """One algorithm on one graph: `example` or the one made for the algorithm."""
+    """One algorithm on one graph: the example, or the graph for this algorithm."""
 
     algorithm: str
     is_example: bool
@@ -46,24 +46,27 @@ class Validation(NamedTuple):
         return {int(v): None if value in _NO_PATH else float(value) for v, value in pairs}
 
     def parameters(self):
-        """What the properties say of this algorithm, and of the graph."""
+        """Return the properties of the algorithm and of the graph."""
         text = data_file(f"graphalytics/{self.name}.properties").read_text()
-        found = dict(re.findall(rf"^graph\.{self.name}\.(\S+) = (.+)$", text, re.MULTILINE))
-        return {name.removeprefix(f"{self.algorithm}."): value for name, value in found.items()}
+        properties = dict(re.findall(rf"^graph\.{self.name}\.(\S+) = (.+)$", text, re.MULTILINE))
+        return {
+            name.removeprefix(f"{self.algorithm}."): value for name, value in properties.items()
+        }
 
     def run(self, graph, options):
-        given = self.parameters()
+        parameters = self.parameters()
         if self.algorithm in ("bfs", "sssp"):
-            return getattr(graph, self.algorithm)(int(given["source-vertex"]), options=options)
+            return getattr(graph, self.algorithm)(int(parameters["source-vertex"]), options=options)
         if self.algorithm == "cdlp":
-            return graph.communities(int(given["max-iterations"]), options=options)
+            return graph.communities(int(parameters["max-iterations"]), options=options)
         if self.algorithm == "pr":
-            damping, num_supersteps = float(given["damping-factor"]), int(given["num-iterations"])
+            damping = float(parameters["damping-factor"])
+            num_supersteps = int(parameters["num-iterations"])
             return graph.pagerank(damping, num_supersteps, options=options)
         return {"lcc": graph.clustering, "wcc": graph.components}[self.algorithm](options=options)
 
     def check(self, table):
-        """BFS and CDLP exact, WCC up to names, the others within 1e-4, relative."""
+        """Compare BFS and CDLP exactly, WCC up to names, the others within 1e-4, relative."""
         found, expected = by_vertex(table), self.expected()
         assert found.keys() == expected.keys()
         if self.algorithm == "wcc":

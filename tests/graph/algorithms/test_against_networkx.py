@@ -1,4 +1,4 @@
-"""Every algorithm on random graphs, however they are cut: exactly what the twin or networkx says."""
+"""Every algorithm on random graphs, for all partitionings, against networkx or a reference."""
 
 import networkx as nx
 import numpy as np
@@ -83,7 +83,7 @@ def test_strong_components_are_named_by_their_smallest_id(embedded, case, cut):
 
 @pytest.mark.parametrize("cut", ALL_CUTS)
 def test_cycles_behind_a_greater_one_take_more_rounds(embedded, cut):
-    """The first one has the hubs, and gives its colour to all that it reaches."""
+    """The first cycle has the hubs, so its colour spreads to all that it reaches."""
     pairs = [(v + a, v + b) for v in (0, 10, 20, 30) for a, b in ((1, 2), (2, 3), (3, 1))]
     pairs += [(1, 11), (12, 21), (23, 32)] + 3 * [(1, 2), (2, 3)] + [(11, 12)]
     graph = Case(pairs, None, [], directed=True).graph()
@@ -151,5 +151,5 @@ def test_degree_statistics_count_by_hand(case):
         assert spread["median"] == np.median(degrees)
         for percentile, degree in spread["percentiles"].items():
             assert degree in degrees
-            assert sum(one <= degree for one in degrees) >= int(percentile) / 100 * len(degrees)
-            assert sum(one < degree for one in degrees) <= int(percentile) / 100 * len(degrees)
+            assert sum(other <= degree for other in degrees) >= int(percentile) / 100 * len(degrees)
+            assert sum(other < degree for other in degrees) <= int(percentile) / 100 * len(degrees)

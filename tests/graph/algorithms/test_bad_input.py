@@ -1,4 +1,4 @@
-"""What people give by mistake, and graphs with next to nothing in them."""
+"""Invalid arguments of algorithms, and graphs with no or one vertex."""
 
 import math
 
@@ -11,7 +11,7 @@ from talka.graph.algorithms import ALGORITHMS
 from tests.graph.algorithms.graphs import ALL_CUTS, EDGE_CUTS, options_for
 
 EDGE_PROGRAMS = ("bfs", "sssp", "pagerank", "strong-components")
-PROGRAMS = [name for name, one in ALGORITHMS.items() if one.runs_program]
+PROGRAMS = [name for name, algorithm in ALGORITHMS.items() if algorithm.runs_program]
 
 
 def graph_of(pairs, weights=None, **options):
@@ -19,8 +19,8 @@ def graph_of(pairs, weights=None, **options):
 
 
 def run(name, graph, cut, engine):
-    given = [graph.vertex_of(0)] if ALGORITHMS[name].needs_source else []
-    return ALGORITHMS[name].function(graph, *given, options=options_for(cut, engine))
+    sources = [graph.vertex_of(0)] if ALGORITHMS[name].needs_source else []
+    return ALGORITHMS[name].function(graph, *sources, options=options_for(cut, engine))
 
 
 @pytest.mark.parametrize("source", [4, -1, 2**70, "1", 1.5, None])
@@ -120,7 +120,7 @@ def test_one_vertex_is_alone_with_and_without_loops(embedded, name, pairs):
             assert table.to_pydict() == {"vertex": [3], "value": [ALONE.get(name, 0)]}
 
 
-def test_degree_statistics_of_nothing():
+def test_degree_statistics_of_an_empty_graph():
     assert graph_of([]).degree_statistics()["out"]["mean"] is None
 
 

@@ -1,4 +1,4 @@
-"""All validation graphs of LDBC Graphalytics, however they are cut, on both engines."""
+"""All validation graphs of LDBC Graphalytics, for all partitionings, on both engines."""
 
 import pytest
 
@@ -15,9 +15,9 @@ def named(validation):
 @pytest.mark.parametrize("validation", VALIDATIONS, ids=named)
 def test_answers_are_those_of_ldbc(embedded, validation):
     graph = validation.graph()
-    given = validation.parameters()
-    assert graph.num_vertices == int(given["meta.vertices"])
-    assert graph.num_edges == int(given["meta.edges"])
+    parameters = validation.parameters()
+    assert graph.num_vertices == int(parameters["meta.vertices"])
+    assert graph.num_edges == int(parameters["meta.edges"])
     for cut in ALL_CUTS if validation.algorithm in EDGE_PROGRAMS else EDGE_CUTS:
         validation.check(validation.run(graph, options_for(cut, embedded)))
 

@@ -9,7 +9,7 @@ from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
 from tests.graph.losing import NUM_PARTITIONS, Losing
 
-PROGRAMS = [name for name, one in ALGORITHMS.items() if one.runs_program]
+PROGRAMS = [name for name, algorithm in ALGORITHMS.items() if algorithm.runs_program]
 _random = np.random.default_rng(7)
 GRAPH = Graph.from_edges(tuple(_random.integers(0, 50, (2, 170))), _random.integers(1, 9, 170))
 

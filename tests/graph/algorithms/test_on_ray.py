@@ -17,12 +17,15 @@ def graph():
     return Graph.from_edges((sources, targets), random.integers(1, 9, 150))
 
 
-@pytest.mark.parametrize("name", [name for name, one in ALGORITHMS.items() if one.runs_program])
+PROGRAMS = [name for name, algorithm in ALGORITHMS.items() if algorithm.runs_program]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_ray_gives_what_the_embedded_engine_gives(on_ray, embedded, graph, name):
     algorithm = ALGORITHMS[name]
-    given = [graph.vertex_of(0)] if algorithm.needs_source else []
+    sources = [graph.vertex_of(0)] if algorithm.needs_source else []
     here, there = (
-        algorithm.function(graph, *given, options=options_for((2, "ranges"), engine))
+        algorithm.function(graph, *sources, options=options_for((2, "ranges"), engine))
         for engine in (embedded, on_ray)
     )
     assert there.equals(here)

@@ -1,4 +1,4 @@
-"""Graphs that people made: known counts, and the same answers however they are cut."""
+"""Real graphs: published counts, and the same results for all partitionings."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_epinions_is_the_same_in_one_piece_and_in_several(embedded, epinions, al
         getattr(epinions, algorithm)(options=options_for(cut, embedded))
         for cut in [(1, "ranges"), (2, "hash"), (5, "ranges")]
     )
-    assert all(one.equals(whole) for one in cut)
+    assert all(table.equals(whole) for table in cut)
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "sssp"])
@@ -45,12 +45,12 @@ def test_paths_in_epinions_are_the_same_in_one_piece_and_in_several(embedded, ep
         getattr(epinions, algorithm)(0, options=options_for(cut, embedded))
         for cut in [(1, "ranges"), (2, "hash"), (5, "ranges"), (2, "vertex_cut")]
     )
-    assert all(one.equals(whole) for one in cut)
+    assert all(table.equals(whole) for table in cut)
     assert 0 < whole["value"].null_count < epinions.num_vertices
 
 
 def test_strong_components_of_epinions_have_a_giant_of_32223(embedded, epinions):
-    """As SNAP says on the page of the graph: 32,223 vertices in the largest one."""
+    """SNAP's page of the graph gives 32,223 vertices for the largest one."""
     table = epinions.strong_components(options=options_for((1, "ranges"), embedded))
     sizes = [row["counts"] for row in table["value"].value_counts().to_pylist()]
     assert max(sizes) == 32_223

@@ -1,4 +1,4 @@
-"""The slow and obvious way, on what networkx holds; for what networkx itself has, that."""
+"""Slow reference implementations on networkx graphs, with networkx itself where it has one."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import networkx as nx
 
 
 def order_of(vertex):
-    """As the library compares ids: strings by their bytes."""
+    """Return the sort key of an id: strings are compared by their bytes."""
     return vertex.encode() if isinstance(vertex, str) else vertex
 
 
@@ -48,12 +48,12 @@ def edges_out(peer, vertex):
 
 
 def named_groups(groups):
-    """Every vertex with the smallest one of its group."""
+    """Map each vertex to the smallest one of its group."""
     return {vertex: smallest(group) for group in groups for vertex in group}
 
 
 def communities(peer, num_supersteps):
-    """A vote along every edge in each of its directions, all at once; ties to the smallest."""
+    """Propagate labels: a vote per edge and direction, all at once; ties go to the smallest."""
     labels = {vertex: vertex for vertex in peer}
     for _ in range(num_supersteps):
         votes = {vertex: Counter() for vertex in peer}
@@ -71,7 +71,7 @@ def communities(peer, num_supersteps):
 
 
 def clustering(peer):
-    """Ordered pairs of neighbours with an edge from one to the other, among all such pairs."""
+    """Return the fraction of ordered pairs of neighbours with an edge from one to the other."""
     edges = set(peer.edges())
     if not peer.is_directed():
         edges |= {(b, a) for a, b in edges}

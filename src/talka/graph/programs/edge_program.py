@@ -78,6 +78,10 @@ class EdgeProgram:
         `starts(value)`: whether the vertex sends in superstep 0. By default all vertices do.
     settled
         `settled(value)`: whether the value is final. Messages to such a vertex may be dropped.
+    value_type
+        Numpy type of values.
+    message_type
+        Numpy type of messages; by default that of values.
     identity
         The identity element of `combine`, and the value of `combined` if there are no messages.
         Required if `combine` is a function, otherwise derived from it. A combined message equal to

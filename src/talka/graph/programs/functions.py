@@ -103,17 +103,16 @@ def _definitions(
 ) -> list[str]:
     """Return the texts of all that the function needs, then its own; `above` are its callers."""
     if function in above:
-        raise ProgramError(name, where_is(function), "it calls itself; recursion is not supported")
+        raise _error(function, name, "it calls itself; recursion is not supported")
     tree = _tree_of(function, name)
     bound = inspect.getclosurevars(function)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     known_values = {**bound.globals, **bound.nonlocals}
     generator = _randomness(tree, {key: known_values[key] for key in used & known_values.keys()})
     if generator is not None:
-        caller = name.partition("__")[0]  # a helper is named after the function that calls it
-        raise ProgramError(caller, where_is(function), _NO_RANDOMNESS.format(generator))
+        raise _error(function, name, _NO_RANDOMNESS.format(generator))
     if unknown := sorted(used & bound.unbound):
-        raise ProgramError(name, where_is(function), f"the name {unknown[0]!r} is not defined")
+        raise _error(function, name, f"the name {unknown[0]!r} is not defined")
     needed: list[str] = []
     renamed: dict[str, str] = {}
     for used_name, value in known_values.items():
@@ -173,7 +172,13 @@ def _literal(value: Any, used_name: str, function: types.FunctionType, name: str
         f"it uses `{used_name}`, which is of type {type(value).__name__}; functions may use"
         " numbers, math, numpy and other plain functions"
     )
-    raise ProgramError(name, where_is(function), problem)
+    raise _error(function, name, problem)
+
+
+def _error(function: types.FunctionType, name: str, problem: str) -> ProgramError:
+    """Return an error at the line of a function or helper, for the program's function it is in."""
+    caller = name.partition("__")[0]  # a helper is called `function__helper`
+    return ProgramError(caller, where_is(function), problem)
 
 
 def _tree_of(function: types.FunctionType, name: str) -> ast.FunctionDef:
@@ -183,11 +188,11 @@ def _tree_of(function: types.FunctionType, name: str) -> ast.FunctionDef:
         source = _find_source(_functions_in("".join(lines)), function.__code__)
     except (OSError, TypeError, SyntaxError, StopIteration) as error:
         problem = "its source code cannot be found; define the function in a file"
-        raise ProgramError(name, where_is(function), problem) from error
+        raise _error(function, name, problem) from error
     arguments = copy.deepcopy(source.args)
     if arguments.vararg or arguments.kwarg or arguments.defaults or arguments.kwonlyargs:
         problem = "its parameters must be plain names, without defaults and asterisks"
-        raise ProgramError(name, where_is(function), problem)
+        raise _error(function, name, problem)
     for argument in arguments.args:
         argument.annotation = None
     body: list[ast.stmt] = (

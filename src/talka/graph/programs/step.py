@@ -134,7 +134,7 @@ class Step:
     def inbox(self) -> Inbox:
         """All messages; only for programs without `combine`."""
         if self._inbox is None:
-            allowed = "None for a program that reads `step.inbox` (with it, read `step.combined`)"
+            allowed = "None to read `step.inbox` (or read `step.combined`)"
             raise InvalidValueError("combine", self._program.combine, allowed)
         return self._inbox
 
@@ -142,10 +142,10 @@ class Step:
     def combined(self) -> NDArray[Any]:
         """Combined message of each own vertex; only for programs with `combine`.
 
-        Without a message it is `identity`; `got_message` tells the two apart.
+        It is `identity` without a message; `got_message` shows which vertices received one.
         """
         if self._combined is None:
-            allowed = "sum, min or max for a program that reads `step.combined` (or `step.inbox`)"
+            allowed = "sum, min or max to read `step.combined` (or read `step.inbox`)"
             raise InvalidValueError("combine", None, allowed)
         return self._combined
 
@@ -196,7 +196,10 @@ class Step:
         self._sent.append((receivers, np.ascontiguousarray(typed)))
 
     def send_along_edges(self, messages: ArrayLike, *, where: Mask | None = None) -> None:
-        """Send the message of each own vertex to its out-neighbours; only `where` true if given."""
+        """Send the message of each own vertex to its out-neighbours.
+
+        With the mask `where`, only vertices for which it is true send.
+        """
         kind = np.dtype(self._program.message_type)
         typed = np.ascontiguousarray(
             np.broadcast_to(np.asarray(messages), self._partition.own.shape), kind
@@ -213,7 +216,7 @@ class Step:
         self.totals[name].append(value.item() if isinstance(value, np.generic) else value)
 
     def vote_to_halt(self, where: Mask | None = None) -> None:
-        """Deactivate own vertices, or those `where` is true, until a message reaches them."""
+        """Deactivate own vertices, or only those in the mask `where`, until a message arrives."""
         self.halted = self.halted | (True if where is None else where)
 
     def add_vertices(self, ids: Any) -> None:
@@ -294,7 +297,9 @@ class Step:
 
 
 def _is_rare(where: Mask, edges: Csr) -> bool:
-    """Return True if a message per edge is cheaper: to sort one costs as much as to gather ten."""
+    """Return True if one message per edge is cheaper: sorting one costs about as much as
+    gathering ten.
+    """
     return bool(10 * edges.degrees()[where].sum() < edges.num_entries)
 
 

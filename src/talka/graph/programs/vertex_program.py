@@ -39,7 +39,7 @@ class VertexProgram:
     """
 
     columns: ClassVar[Mapping[str, DTypeLike]] = {"value": np.float64}
-    """Names and types of each vertex's values, zero at first; the first column is the result."""
+    """Names and types of the values of a vertex, 0 at first; the first is `Outcome.values`."""
     message_type: DTypeLike = np.float64
     """Numpy type of messages; with a structured type messages have several fields."""
     combine: str | None = None
@@ -78,8 +78,8 @@ def check(program: VertexProgram) -> None:
     if program.combine not in (None, "sum", "min", "max"):
         raise InvalidValueError("combine", program.combine, "sum, min, max or None")
     kind = np.dtype(program.message_type)
-    allowed = "a numpy number type; a structured type only without `combine`"
     if kind.hasobject or (program.combine is not None and kind.kind not in "biuf"):
+        allowed = "a numpy number type, or a structured one without `combine`"
         raise InvalidValueError("message_type", program.message_type, allowed)
     if not program.columns:
         raise InvalidValueError(
