@@ -3,7 +3,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from numba import types
 from numba.core import caching
 
 from talka.compiled import compiled, compiled_with, inlined
