@@ -68,6 +68,7 @@ class _Hosts:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
 
     def serve(self) -> None:
+        """Handle frames and report ended ranks until the channel is closed."""
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._woken, select.POLLIN)

@@ -32,6 +32,7 @@ class TimeSpan(NamedTuple):
 
     @property
     def seconds(self) -> float:
+        """Length of the period, at least 0."""
         return max(self.end_s - self.start_s, 0.0)
 
 

@@ -21,6 +21,7 @@ class Pair(NamedTuple):
 
     @property
     def largest(self) -> float:
+        """The larger of both values, counting None as 0."""
         return max(self.predicted or 0, self.measured or 0)
 
 

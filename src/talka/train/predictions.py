@@ -46,7 +46,7 @@ class StepPrediction:
     sent_bytes_per_worker: float
     """Bytes of payloads sent by the worker that sends most, including those inside a host."""
     compute_s: float | None
-    """Seconds of forward and backward pass; None if unknown, then `step_s` is the exchange alone."""
+    """Seconds that a worker computes per step; None if unknown: `step_s` is then the exchange."""
     codec_s: float
     """Seconds of encoding and decoding, on the worker with most to do."""
     network_s: float

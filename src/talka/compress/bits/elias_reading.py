@@ -66,7 +66,7 @@ def _end_of(codes: Any, number: Any, bit: Any, value: Any, num_values: Any) -> A
 
 @compiled
 def _ends_at_mark(codes: Any, number: Any, bit: Any, value: Any, end: Any) -> Any:
-    """True if decoding stopped at the next mark, or in the last word and within the values."""
+    """Return True if decoding stopped at the next mark, or in the last word within the values."""
     if number < num_marks(np.int64(codes[0])):
         return bit == end[0] and value == end[1]
     return 0 <= end[0] - bit < 32 and value <= end[1]
@@ -222,8 +222,9 @@ def _read_streams(
     # move to the front. `pending` is a level whose position is beyond the buffer: a code with a
     # long distance; it is written once the buffer has moved there.
     #
-    # The first inner loop has no branch per code as long as both streams are within the range in
-    # which look-ups are valid; the two loops after it finish each stream alone.
+    # The first inner loop advances both streams by four look-ups, with one branch each for a code
+    # too long for the table. It runs while both are at or before their last bit for which look-ups
+    # are valid (`lookups`); the two loops after it fill each buffer alone.
     levels_a, levels_b = buffers[0], buffers[1]
     levels_a[:], levels_b[:] = 0, 0
     largest = np.uint64(grid.top >> 1)
@@ -233,10 +234,8 @@ def _read_streams(
     bit_b, place_b, left_b, pending_b = b[0], b[1] - start_b, b[2], 0
     lookups_a, lookups_b = _last_lookup_bit(codes, end_a[0]), _last_lookup_bit(codes, end_b[0])
     while start_a < end_a[1] or start_b < end_b[1]:
-        pending_a, pending_b = (
-            _put_level(pending_a, place_a, levels_a),
-            _put_level(pending_b, place_b, levels_b),
-        )
+        pending_a = _put_level(pending_a, place_a, levels_a)
+        pending_b = _put_level(pending_b, place_b, levels_b)
         while place_a < _CHUNK and place_b < _CHUNK and bit_a <= lookups_a and bit_b <= lookups_b:
             _prefetch_rows(out, start_a + place_a)
             _prefetch_rows(out, start_b + place_b)
@@ -272,9 +271,9 @@ def _read_streams(
 
 @compiled
 def _last_lookup_bit(codes: Any, end: Any) -> Any:
-    """Last bit position where four table look-ups stay within valid codes.
+    """Return the last bit position from which four table look-ups see only valid codes.
 
-    The last word may contain padding.
+    The last word is excluded, as it may contain padding.
     """
     return min(end, 32 * len(codes) - 32) - _LOOKUPS * _BITS
 
@@ -321,11 +320,11 @@ def _advance_stream(
     bit: Any,
     place: Any,
     left: Any,
-    full: Any,
+    lookups: Any,
     levels: Any,
 ) -> Any:
     """Advance a single stream by four look-ups, or by one code if it is long or near the end."""
-    if bit <= full:
+    if bit <= lookups:
         bit, place, count, is_long = _decode_lookups(codes, table, bit, place, levels)
         if not is_long:
             return bit, place, left - count, 0

@@ -84,8 +84,8 @@ def write_levels(
     """
     # One pass over blocks of 512 values, which stay in the first-level cache: measure the buckets
     # that begin in the block, round its 32 rows of 16 lanes to `levels`, pack those. A bucket is
-    # measured just before it is rounded, so its values are read from memory once. The incomplete
-    # last block is copied into a zero-padded one, so that the same row kernels apply.
+    # measured just before it is rounded, so one that fits into the cache is read from memory once.
+    # The incomplete last block is copied into a zero-padded one, so that the same kernels apply.
     levels = np.empty(BLOCK, np.uint32)
     zero, measured = np.uint32(grid.top >> 1), empty_measure()
     num_measured, full = 0, len(values) // BLOCK * BLOCK
@@ -158,7 +158,10 @@ def _round_block(
 
 @compiled
 def scales_of_lanes(scales: Any, index: Any, left: Any) -> Any:
-    """Per-lane scale for a row that may span two buckets: the first `left` lanes are in `index`."""
+    """Return the scale of each lane of a row that may span two buckets.
+
+    The first `left` lanes belong to bucket `index`, the others to the next.
+    """
     last = len(scales) - 1
     here = scales[min(index, last)]
     if left >= LANES:
