@@ -46,6 +46,6 @@ def _warn_about(record: "RunRecord") -> int:
               file=sys.stderr)  # fmt: skip
     if not record.num_unreadable_lines:
         return 0
-    print(f"talka report: {record.num_unreadable_lines} lines of the event files could not be read, "
+    print(f"talka report: {record.num_unreadable_lines} lines of event files could not be read, "
           f"{record.num_damaged_lines} of them are damaged", file=sys.stderr)  # fmt: skip
     return 1 if record.num_damaged_lines else 0

@@ -68,8 +68,8 @@ def sum_windows(
     afterwards. Returns the end of each row in `columns` and `sums`.
     """
     # Idea: a row is summed in `totals`, a dense accumulator with an entry per word, while `columns`
-    # lists the entries that were touched. Adding is one random access instead of a hash look-up or a
-    # sort, and only touched entries are read and reset.
+    # lists the entries that were touched. Adding is one random access instead of a hash look-up or
+    # a sort, and only touched entries are read and reset.
     #
     # The list is kept without branches: each column is written at `end`, and `end` advances only if
     # its total was zero; otherwise the next column overwrites it. Hence `columns` needs one spare
@@ -142,8 +142,8 @@ def pack_rows(
 ) -> Any:
     """Pack rows into 64-bit records, grouped by column block.
 
-    A record is row and column relative to the block (16 bits each), then the count as float32, as in
-    `PAIR`. Counts are sums / one. `ends`, zero at first, gets the end of each column block.
+    A record is row and column relative to the block (16 bits each), then the count as float32, as
+    in `PAIR`. Counts are sums / one. `ends`, zero at first, gets the end of each column block.
     """
     # Counting sort by column block. First pass: count the records of each block, then turn the
     # counts into start and end positions.

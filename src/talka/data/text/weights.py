@@ -26,10 +26,10 @@ class Weights(NamedTuple):
     """The sum that stands for a count of 1."""
 
 
-def whole_weights(window: int, max_count: int) -> Weights:
+def integer_weights(window: int, max_count: int) -> Weights:
     """Return weights whose sum over both sides of `max_count` windows fits into 64 bits.
 
-    >>> whole_weights(3, 1000)
+    >>> integer_weights(3, 1000)
     Weights(by_distance=array([0, 6, 3, 2], dtype=uint64), one=6.0)
     """
     one = math.lcm(*range(1, window + 1))
