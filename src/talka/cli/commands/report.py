@@ -1,6 +1,6 @@
 """Write an HTML report of a run and print predicted beside measured costs.
 
-RUN is a run directory such as runs/2026-11-15T17-40-00-demo. The run may still be going or may have
+RUN is a run directory such as runs/2026-11-15T17-40-00-demo. The run may be in progress or may have
 been killed. The page works offline.
 """
 

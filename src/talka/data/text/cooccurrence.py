@@ -67,7 +67,7 @@ def count_pairs(
     """
     options, resources = options or PairOptions(), resources or Resources()
     weights = integer_weights(options.window, int(corpus.vocabulary.counts[0]))
-    plan = BlockPlan(block_edge=options.block_edge, seed=options.seed, one=weights.one)
+    plan = BlockPlan(block_edge=options.block_edge, seed=options.seed, unit=weights.unit)
     with Crew(resources.num_threads) as crew:
         counting = _Counting(corpus, options, resources, weights, crew)
         if counting.is_one_segment:

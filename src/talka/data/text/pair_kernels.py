@@ -138,12 +138,12 @@ def sum_runs(
 
 @compiled
 def pack_rows(
-    columns: Any, sums: Any, row_ends: Any, first_row: Any, one: Any, edge: Any, ends: Any
+    columns: Any, sums: Any, row_ends: Any, first_row: Any, unit: Any, edge: Any, ends: Any
 ) -> Any:
     """Pack rows into 64-bit records, grouped by column block.
 
     A record is row and column relative to the block (16 bits each), then the count as float32, as
-    in `PAIR`. Counts are sums / one. `ends`, zero at first, gets the end of each column block.
+    in `PAIR`. Counts are sums / unit. `ends`, zero at first, gets the end of each column block.
     """
     # Counting sort by column block. First pass: count the records of each block, then turn the
     # counts into start and end positions.
@@ -166,7 +166,7 @@ def pack_rows(
         for index in range(begin, row_ends[row]):
             block = columns[index] // edge
             inner_column = np.uint64(columns[index] - block * edge)
-            count[0] = sums[index] / one
+            count[0] = sums[index] / unit
             place = next_place[block]
             next_place[block] = place + 1
             records[place] = np.uint64(bits[0]) << _HALF | inner_column << np.uint64(16) | inner_row

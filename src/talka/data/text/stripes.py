@@ -33,7 +33,7 @@ class BlockPlan(NamedTuple):
 
     block_edge: int
     seed: int
-    one: float
+    unit: float
     """The sum that stands for a count of 1."""
 
 
@@ -93,7 +93,7 @@ def _piece(source: RowSource, span: RowSpan, plan: BlockPlan) -> _Piece:
     edge = plan.block_edge
     ends = np.zeros(-(-len(source.costs) // edge), np.int64)
     first_row = span.first_row % edge
-    records = pack_rows(rows.columns, rows.sums, rows.ends, first_row, plan.one, edge, ends)
+    records = pack_rows(rows.columns, rows.sums, rows.ends, first_row, plan.unit, edge, ends)
     return _Piece(span, records, ends)
 
 
