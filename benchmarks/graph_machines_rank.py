@@ -2,9 +2,9 @@
 
     python -m benchmarks.graph_machines_rank SCALE SUPERSTEPS IDLE_SECONDS OUT PARTITIONS...
 
-The bytes of the links are read at the end of a superstep. Its messages are pulled in the next one, so
-whole supersteps lie between two readings; the first ones are excluded, because they also transfer the
-topology and compile kernels.
+The bytes of the links are read at the end of a superstep. Its messages are pulled in the next one,
+so whole supersteps lie between two readings; the first ones are excluded, because they also
+transfer the topology and compile kernels.
 """
 
 import json

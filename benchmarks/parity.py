@@ -3,14 +3,16 @@
     python -m benchmarks.parity --preset smoke          # some seconds
     python -m benchmarks.parity --preset full --json FILE --markdown FILE --lab slow_network.json
 
-Fashion-MNIST (TALKA_DATA, default ../shared/data), 4 workers, SGD with momentum, a learning rate that
-warms up for an epoch and falls to zero; one pair of rows with Adam. With sparse compressors momentum is
-applied before compression, as `attach` requires; with the others afterwards, in the optimizer. Two rows
-show the cost of momentum after topk, and of sparsifying its average a second time (two-phase).
+Fashion-MNIST (TALKA_DATA, default ../shared/data), 4 workers, SGD with momentum, a learning rate
+that warms up for an epoch and falls to zero; one pair of rows with Adam. With sparse compressors
+momentum is applied before compression, as `attach` requires; with the others afterwards, in the
+optimizer. Two rows show the cost of momentum after topk, and of sparsifying its average a second
+time (two-phase).
 
-First table: the MLP of `benchmarks.slow_network`. Steps to an accuracy are counted here, without limits
-on the links; seconds per step come from the JSON of that benchmark; time to accuracy is their product.
-Second table: test accuracy of a small MLP after the same number of epochs, mean over seeds, beside fp32.
+First table: the MLP of `benchmarks.slow_network`. Steps to an accuracy are counted here, without
+limits on the links; seconds per step come from the JSON of that benchmark; time to accuracy is their
+product. Second table: test accuracy of a small MLP after the same number of epochs, mean over seeds,
+beside fp32.
 """
 
 import gzip
@@ -144,7 +146,7 @@ def steps_to(target, accuracies):
 
 
 def seconds_a_step(lab, spec):
-    """Return the seconds per step of the MLP at 100 Mbit/s, measured by `benchmarks.slow_network`."""
+    """Return the seconds per step of the MLP at 100 Mbit/s, from `benchmarks.slow_network`."""
     [rows] = [
         rows for title, rows in lab.items() if title.startswith("mlp") and " 100 Mbit" in title
     ]

@@ -2,8 +2,8 @@
 
     torchrun --standalone --nproc-per-node 2 examples/trainers/nanogpt_loop.py
 
-FrozenAdam combines Adam with compression: it exchanges whole gradients during the warm-up and
-compressed momentum, which is also clipped, afterwards. You should see about 25 times fewer bytes then.
+FrozenAdam combines Adam with compression: it exchanges whole gradients during the warm-up, then
+compressed momentum, which is also clipped. You should see about 25 times fewer bytes sent then.
 """
 
 import contextlib

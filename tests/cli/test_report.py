@@ -90,5 +90,5 @@ def test_damaged_events_are_reported_with_a_warning_and_an_exit_code(run_dir, ca
     with (run_dir / "events.jsonl").open("a") as file:
         file.write("garbage\n" * 3)
     assert run_command(run_dir) == 1
-    assert "3 lines of the event files could not be read, 3 of them" in capsys.readouterr().err
+    assert "3 lines of event files could not be read, 3 of them" in capsys.readouterr().err
     assert (run_dir / "report.html").exists()

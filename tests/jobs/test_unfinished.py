@@ -284,7 +284,7 @@ class TestTwoAtOnce:
 
     @pytest.mark.parametrize("how", [{}, {"force": True}, {"resume": True}])
     def test_exactly_one_goes_ahead(self, kind, tmp_path, folder, how):
-        """Of two processes that open the folder at the same time, one gets it, the other an error."""
+        """Two processes open the folder at the same time: one gets it, the other an error."""
         racers = [Racer(kind, tmp_path, how) for _ in range(2)]
         try:
             for _ in range(50):

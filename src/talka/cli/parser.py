@@ -40,7 +40,7 @@ class UsageError(TalkaError):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that raises `UsageError`, and prints its help if all required arguments are missing."""
+    """A parser that raises `UsageError`, and prints its help if no required argument is given."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", _HelpFormatter)

@@ -1,1 +1,1 @@
-"""Complete jobs built from the pillars: each predicts its cost, runs, and reports measured costs."""
+"""Complete jobs built from the pillars: each predicts its cost, runs, and measures its cost."""

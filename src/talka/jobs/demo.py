@@ -18,7 +18,7 @@ from talka.events import Phase, Predicted, Stream
 from talka.jobs.documentation import documentation_files, documentation_in, in_shares
 from talka.jobs.embeddings import Embeddings
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
-from talka.jobs.embeddings.estimate import estimate, stretched
+from talka.jobs.embeddings.estimate import estimate, stretch_pairs
 from talka.jobs.embeddings.job import Embed
 from talka.jobs.embeddings.predictions import predictions, training_costs
 from talka.jobs.embeddings.ranks import train_slices
@@ -50,7 +50,7 @@ class Demo:
     def __init__(self, *, epochs: int = EPOCHS) -> None:
         self._files = documentation_files()
         self._epochs = epochs
-        self.config = {"num_files": len(self._files), **self._embed("").resolved()}
+        self.config = {"num_files": len(self._files), **self._embed_config("").resolved()}
 
     def explain(self) -> list[Predicted]:
         """Collect, count and train on a quarter of the files, and scale the costs up.
@@ -59,7 +59,7 @@ class Demo:
         and all of it, and the text of one package is repetitive.
         """
         sample = random.Random(0).sample(self._files, -(-len(self._files) // _SAMPLE_STEP))
-        total_bytes, sample_bytes = _size(self._files), _size(sample)
+        total_bytes, sample_bytes = _total_size(self._files), _total_size(sample)
         with TemporaryDirectory(prefix="talka-") as folder:
             corpus = Path(folder) / "sample.txt"
             start = time.perf_counter()
@@ -67,11 +67,11 @@ class Demo:
             seconds = time.perf_counter() - start
             growth = total_bytes / sample_bytes
             text_bytes = round(corpus.stat().st_size * growth)
-            config = self._embed(str(corpus))
+            config = self._embed_config(str(corpus))
             expected = estimate(config, TextReader([str(corpus)]), total_bytes=text_bytes)
-            sliced = _in_slices(config)
+            sliced = _sliced_config(config)
             pairs = _count_sliced(config, self._files, Path(folder), Path(folder) / "pairs")
-            rate = sliced_rate(sliced, stretched(pairs, pairs.num_words, _SLICED_SAMPLE_PAIRS))
+            rate = sliced_rate(sliced, stretch_pairs(pairs, pairs.num_words, _SLICED_SAMPLE_PAIRS))
         workers = num_cores()
         reason = f"{format_bytes(total_bytes)} of source files read by {workers} workers"
         return [
@@ -87,9 +87,9 @@ class Demo:
             corpus = Path(folder) / "documentation.txt"
             with events.phase("corpus", total=NUM_SHARES, unit="shares") as phase:
                 self._collect(engine, corpus, phase)
-            config = self._embed(str(corpus))
+            config = self._embed_config(str(corpus))
             result = Embed(config, vectors).run(events)
-            _train_in_slices(engine, _in_slices(config), self._files, Path(folder))
+            _train_in_slices(engine, _sliced_config(config), self._files, Path(folder))
         embeddings = Embeddings.load(vectors)
         return {
             **result,
@@ -102,7 +102,7 @@ class Demo:
             "vectors": str(vectors),
         }
 
-    def _embed(self, corpus: str) -> EmbedConfig:
+    def _embed_config(self, corpus: str) -> EmbedConfig:
         # The corpus is small and repetitive: rare words would be noise, and few counts reach 100.
         text = TextConfig(corpus=(corpus,), min_count=25)
         return EmbedConfig(text=text, epochs=self._epochs, glove=GloVeConfig(x_max=10.0))
@@ -120,7 +120,7 @@ class Demo:
         phase.sent_bytes = sent_bytes
 
 
-def _in_slices(config: EmbedConfig) -> EmbedConfig:
+def _sliced_config(config: EmbedConfig) -> EmbedConfig:
     return dataclasses.replace(config, parallel="dimensions", workers=2, epochs=_SLICED_EPOCHS)
 
 
@@ -151,5 +151,5 @@ def _count_sliced(
     return pairs
 
 
-def _size(files: Sequence[Path]) -> int:
+def _total_size(files: Sequence[Path]) -> int:
     return sum(file.stat().st_size for file in files)

@@ -158,7 +158,7 @@ class Unfinished:
         self.check_output()
         if len(os.fsencode(self.path.name)) > os.pathconf(self._existing_parent(), "PC_NAME_MAX"):
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        if os.path.lexists(self.path) and not self._is_ours():
+        if os.path.lexists(self.path) and not self._has_only_own_files():
             problem = "contains files that are not part of an unfinished run"
             advice = "Choose another --out, or move it away."
             raise OutputError(str(self.path), problem, advice)
@@ -181,7 +181,7 @@ class Unfinished:
     def _existing_parent(self) -> Path:
         return next(folder for folder in self.path.parents if folder.exists())
 
-    def _is_ours(self) -> bool:
+    def _has_only_own_files(self) -> bool:
         """Return whether this job, in this or the former version, wrote everything in the folder.
 
         True for an empty folder: a run that was killed before it wrote its plan, or after it

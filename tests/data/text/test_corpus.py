@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from talka.data.text import FILE_END, LINE_END, scan_corpus
-from talka.data.text.tokens import meaning_of
+from talka.data.text.tokens import char_map_of
 from talka.data.text.word_table import WordTable
 from talka.errors import InvalidValueError, NothingToLearnError, TokenizerError, UnknownNameError
 from tests.data.text import twin
@@ -107,7 +107,7 @@ def test_greek_and_turkish_capitals_become_the_right_small_letters(tmp_path):
 
 
 def test_a_table_of_one_thread_takes_the_counts_of_another():
-    one, other = (WordTable(meaning_of("words")) for _ in range(2))
+    one, other = (WordTable(char_map_of("words")) for _ in range(2))
     one.count(b"a b b c")
     other.count(b"c d b")
     numbers = one.add(other)

@@ -5,7 +5,7 @@ import pytest
 
 from talka.data.text import PairBlocks, TextReader, count_pairs, scan_corpus
 from talka.jobs.embeddings import estimate as module
-from talka.jobs.embeddings.estimate import estimate, stretched
+from talka.jobs.embeddings.estimate import estimate, stretch_pairs
 from talka.jobs.embeddings.predictions import training_costs
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from tests.jobs.embeddings.small_text import config_of, small_text
@@ -26,13 +26,13 @@ def pairs_of(text):
 
 def test_a_stretched_sample_keeps_its_counts_and_fills_the_vocabulary(text):
     pairs = pairs_of(text)
-    wide = stretched(pairs, 5 * pairs.num_words, 10**9)
+    wide = stretch_pairs(pairs, 5 * pairs.num_words, 10**9)
     assert isinstance(wide, PairBlocks)
     assert sorted(wide.pairs["count"]) == sorted(pairs.pairs["count"])
     rows, cols = wide.words()
     assert max(rows.max(), cols.max()) >= 4 * pairs.num_words
     assert max(rows.max(), cols.max()) < wide.num_words
-    assert 50 < stretched(pairs, pairs.num_words, 100).num_pairs < 150
+    assert 50 < stretch_pairs(pairs, pairs.num_words, 100).num_pairs < 150
 
 
 def test_interruptions_do_not_count_and_a_word_of_a_longer_text_costs_more(text, monkeypatch):

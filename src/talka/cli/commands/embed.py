@@ -48,9 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--across-lines", action="store_true", help="let windows extend across line ends")
     _add_training_arguments(parser)
     add("--header", action="store_true",
-        help="start vectors.txt with the number of words and dimensions, as word2vec does")  # fmt: skip
+        help="start vectors.txt with the number of words and dimensions, "
+        "like word2vec")  # fmt: skip
     add("--evaluate", metavar="FILE", nargs="+", type=Path, default=[],
-        help="analogy or similarity files to score the vectors on; - is standard input")  # fmt: skip
+        help="analogy or similarity files to score the vectors on; - is "
+        "standard input")  # fmt: skip
     add_explain(parser)
     add_resume_and_force(parser)
     add_runs(parser)
@@ -68,12 +70,13 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"co-occurrence counts from here on have weight 1 {SHOWN}")  # fmt: skip
     add("--alpha", action=Number, parse=number(at_least=0), default="0.75", metavar="X",
         help=f"smaller counts have weight (count / x-max) ^ alpha {SHOWN}")  # fmt: skip
-    add("--seed", action=Number, parse=count(at_least=0, at_most=2**63 - 1), default="0", metavar="N",
-        help=f"random seed; with one thread, equal seeds give identical vectors {SHOWN}")  # fmt: skip
+    add("--seed", action=Number, parse=count(at_least=0, at_most=2**63 - 1), default="0",
+        metavar="N",
+        help=f"random seed; with one thread, equal seeds give equal vectors {SHOWN}")  # fmt: skip
     add_threads(parser)
     add("--memory", action=Number, parse=size(at_least=MIN_MEMORY_BYTES), metavar="SIZE",
-        help="memory budget, at least 1MB; arrays beyond it are moved to disk (default: 2GB, or half "
-        "of the available memory if that is less)")  # fmt: skip
+        help="memory budget, at least 1MB; arrays beyond it are moved to disk (default: 2GB, or "
+        "half of the available memory if that is less)")  # fmt: skip
     add("--parallel", choices=("threads", "dimensions"), default="threads",
         help="threads share one model; with dimensions, each of --workers processes holds a slice "
         f"of all vectors and only dot products are exchanged {SHOWN}")  # fmt: skip

@@ -25,7 +25,8 @@ DEFAULT_WORKERS = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS),
-        help=f"number of workers (default: {DEFAULT_WORKERS}, or the number of --rates)")  # fmt: skip
+        help="number of workers "
+        f"(default: {DEFAULT_WORKERS}, or the number of --rates)")  # fmt: skip
     add("--bytes", metavar="SIZE", action=Number, parse=size(), default="25MB",
         help=f"payload of each worker {SHOWN}")  # fmt: skip
     rates = parser.add_mutually_exclusive_group()

@@ -61,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--source", metavar="ID", action="append", default=[],
-        help="start vertex of bfs and sssp, restart vertex of pagerank; may be repeated")  # fmt: skip
+        help="start vertex of bfs and sssp, restart vertex of pagerank; "
+        "may be repeated")  # fmt: skip
     add("--damping", action=Number, parse=number(at_least=0, at_most=1), metavar="X",
         help="damping factor of pagerank (default: 0.85)")  # fmt: skip
     add("--supersteps", action=Number, parse=count(), metavar="N",
@@ -189,9 +190,11 @@ def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
     memory, peak = format_bytes(plan.graph_bytes), format_bytes(plan.peak_bytes)
     about, source = ("about ", ", estimated from a sample") if plan.is_estimate else ("", "")
     print_text(f"graph      {about}{vertices} vertices, {edges} edges{source}")
-    print_text(f"partitions {plan.num_partitions}, the largest has {plan.balance:.2f} times the mean "
-               f"number of edges; {plan.cut_edges:.0%} of the edges cut, "
-               f"{format_count(plan.num_mirrors)} mirrors")  # fmt: skip
+    print_text(
+        f"partitions {plan.num_partitions}, the largest has {plan.balance:.2f} times the mean "
+        f"number of edges; {plan.cut_edges:.0%} of the edges cut, "
+        f"{format_count(plan.num_mirrors)} mirrors"
+    )
     print_text(f"memory     {memory}, {peak} at the peak while building")
     print()
     print_predicted([row for row in predicted if not LATER_SUPERSTEPS.fullmatch(row.cost_id)])

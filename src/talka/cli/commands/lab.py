@@ -79,7 +79,7 @@ def add_arguments(parser: CommandParser) -> None:
         help="pause a rank, such as 1@5s+3s for rank 1 after 5 s for 3 s; may be repeated",
     )
     add("--logs", metavar="DIR", type=Path,
-        help="keep the log files rank-R.log in this folder (default: only if a rank fails)")  # fmt: skip
+        help="keep the logs rank-R.log in this folder (default: only if a rank fails)")  # fmt: skip
     add_format(parser)
     add(
         "cmd",
@@ -91,7 +91,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def _check_separator(parser: CommandParser, words: Sequence[str]) -> None:
-    """Reject a command without `--` before it: its options would be parsed as options of the lab."""
+    """Reject a command without `--` before it: its options would be parsed as those of the lab."""
     start = _start_of_command(parser, words)
     if start is not None:
         typed = shlex.join(["talka", "lab", *words[:start], "--", *words[start:]])

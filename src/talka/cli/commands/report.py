@@ -1,6 +1,6 @@
 """Write an HTML report of a run and print predicted beside measured costs.
 
-RUN is a run directory such as runs/2026-11-15T17-40-00-demo. The run may still be going or may have
+RUN is a run directory such as runs/2026-11-15T17-40-00-demo. The run may be in progress or may have
 been killed. The page works offline.
 """
 
@@ -46,6 +46,6 @@ def _warn_about(record: "RunRecord") -> int:
               file=sys.stderr)  # fmt: skip
     if not record.num_unreadable_lines:
         return 0
-    print(f"talka report: {record.num_unreadable_lines} lines of the event files could not be read, "
+    print(f"talka report: {record.num_unreadable_lines} lines of event files could not be read, "
           f"{record.num_damaged_lines} of them are damaged", file=sys.stderr)  # fmt: skip
     return 1 if record.num_damaged_lines else 0

@@ -1,4 +1,4 @@
-"""Print the nearest neighbours of words: the words whose vectors have the highest cosine similarity."""
+"""Print the nearest neighbours of words, by the cosine similarity of their vectors."""
 
 import argparse
 import sys

@@ -19,7 +19,7 @@ from talka.data.text.resources import Advance, Resources, ignore_progress
 from talka.data.text.rows import RowSource, RowSpan, RunRows, WindowRows
 from talka.data.text.segments import TextSegment, cut_segments, invert, known_ids, segment_tokens
 from talka.data.text.stripes import BlockPlan, write_blocks
-from talka.data.text.weights import Weights, whole_weights
+from talka.data.text.weights import Weights, integer_weights
 from talka.errors import InvalidValueError, NothingToLearnError
 from talka.threads import ThreadPool
 
@@ -66,8 +66,8 @@ def count_pairs(
         Called with the number of tokens processed; they sum to `corpus.num_known_tokens`.
     """
     options, resources = options or PairOptions(), resources or Resources()
-    weights = whole_weights(options.window, int(corpus.vocabulary.counts[0]))
-    plan = BlockPlan(block_edge=options.block_edge, seed=options.seed, one=weights.one)
+    weights = integer_weights(options.window, int(corpus.vocabulary.counts[0]))
+    plan = BlockPlan(block_edge=options.block_edge, seed=options.seed, unit=weights.unit)
     with ThreadPool(resources.num_threads) as pool:
         counting = _Counting(corpus, options, resources, weights, pool)
         if counting.is_one_segment:

@@ -17,7 +17,7 @@ from talka.data.text.reading import Chunk, TextReader
 from talka.data.text.resources import Advance, Resources, ignore_progress
 from talka.data.text.sample import TextSample
 from talka.data.text.spool import Spool, Stored
-from talka.data.text.tokens import TokenizeLine, meaning_of
+from talka.data.text.tokens import TokenizeLine, char_map_of
 from talka.data.text.vocabulary import Vocabulary, merge
 from talka.data.text.word_kernels import FILE_END, OUTSIDE
 from talka.data.text.word_table import FunctionTable, Ids, WordTable
@@ -116,8 +116,8 @@ def _counters(
     tokenizer: Tokenizer, num_threads: int
 ) -> Sequence[WordTable] | Sequence[FunctionTable]:
     if isinstance(tokenizer, str):
-        meaning = meaning_of(tokenizer)
-        return [WordTable(meaning) for _ in range(num_threads)]
+        char_map = char_map_of(tokenizer)
+        return [WordTable(char_map) for _ in range(num_threads)]
     return [FunctionTable(tokenizer)]  # Python code is not faster with threads and may be unsafe
 
 

@@ -68,8 +68,8 @@ def sum_windows(
     afterwards. Returns the end of each row in `columns` and `sums`.
     """
     # Idea: a row is summed in `totals`, a dense accumulator with an entry per word, while `columns`
-    # lists the entries that were touched. Adding is one random access instead of a hash look-up or a
-    # sort, and only touched entries are read and reset.
+    # lists the entries that were touched. Adding is one random access instead of a hash look-up or
+    # a sort, and only touched entries are read and reset.
     #
     # The list is kept without branches: each column is written at `end`, and `end` advances only if
     # its total was zero; otherwise the next column overwrites it. Hence `columns` needs one spare
@@ -138,12 +138,12 @@ def sum_runs(
 
 @compiled
 def pack_rows(
-    columns: Any, sums: Any, row_ends: Any, first_row: Any, one: Any, edge: Any, ends: Any
+    columns: Any, sums: Any, row_ends: Any, first_row: Any, unit: Any, edge: Any, ends: Any
 ) -> Any:
     """Pack rows into 64-bit records, grouped by column block.
 
-    A record is row and column relative to the block (16 bits each), then the count as float32, as in
-    `PAIR`. Counts are sums / one. `ends`, zero at first, gets the end of each column block.
+    A record is row and column relative to the block (16 bits each), then the count as float32, as
+    in `PAIR`. Counts are sums / unit. `ends`, zero at first, gets the end of each column block.
     """
     # Counting sort by column block. First pass: count the records of each block, then turn the
     # counts into start and end positions.
@@ -166,7 +166,7 @@ def pack_rows(
         for index in range(begin, row_ends[row]):
             block = columns[index] // edge
             inner_column = np.uint64(columns[index] - block * edge)
-            count[0] = sums[index] / one
+            count[0] = sums[index] / unit
             place = next_place[block]
             next_place[block] = place + 1
             records[place] = np.uint64(bits[0]) << _HALF | inner_column << np.uint64(16) | inner_row

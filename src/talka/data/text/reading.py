@@ -57,7 +57,7 @@ class TextReader:
         for source in self.sources:
             pieces = unpacked(_pieces(source, advance))
             try:
-                for chunk in _cut(pieces, self._chunk_bytes):
+                for chunk in _split(pieces, self._chunk_bytes):
                     yield Chunk(self._clean(chunk.text, source), chunk.ends_file)
             except DAMAGED as error:
                 advice = "Download it again, or decompress the readable part by hand."
@@ -122,7 +122,7 @@ def _unreadable(source: str, error: OSError) -> CorpusError:
     return CorpusError(source, f"cannot be read ({error.strerror})", "Check its permissions.")
 
 
-def _cut(pieces: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
+def _split(pieces: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
     pieces = filter(None, pieces)
     buffer = bytearray(next(pieces, b"").removeprefix(_BYTE_ORDER_MARK))
     while True:

@@ -49,7 +49,7 @@ class RowSource(Protocol):
 
 
 def cut_rows(costs: NDArray[np.int64], *, every: int) -> Iterator[RowSpan]:
-    """Yield spans of rows that fit into the scratch of a thread and cross no multiple of `every`."""
+    """Yield spans of rows that fit into a thread's scratch and cross no multiple of `every`."""
     before = np.concatenate([[0], np.cumsum(costs)])
     row = 0
     while row < len(costs):

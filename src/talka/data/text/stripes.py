@@ -1,9 +1,9 @@
 """From rows to blocks, one stripe of blocks at a time.
 
 A stripe is the row of blocks that share their words. It is built from pieces: a piece is a few rows
-whose entries are sorted by column block. When all rows of a stripe are done, the size of each of its
-blocks is known; a block is then assembled from its part of every piece, directly at its position in
-the file, and shuffled there.
+whose entries are sorted by column block. When all rows of a stripe are done, the sizes of its
+blocks are known; a block is then assembled from its part of every piece, directly at its position
+in the file, and shuffled there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ class BlockPlan(NamedTuple):
 
     block_edge: int
     seed: int
-    one: float
+    unit: float
     """The sum that stands for a count of 1."""
 
 
@@ -43,7 +43,7 @@ class _Piece(NamedTuple):
     ends: NDArray[np.int64]
 
 
-class _Kept(NamedTuple):
+class _StoredPiece(NamedTuple):
     records: Stored
     starts: NDArray[np.int64]
     """Records of column block c are records[starts[c]:starts[c + 1]]."""
@@ -71,15 +71,15 @@ def write_blocks(
     pending: list[Future[None]] = []
     for row_block, stripe in groupby(pieces, key=lambda piece: piece.span.first_row // edge):
         spool = Spool(resources.work_dir, memory_bytes=int(_STRIPE_SHARE * resources.memory_bytes))
-        kept = []
+        stored = []
         for piece in stripe:
-            kept.append(_Kept(spool.add(piece.records), np.append(0, piece.ends)))
+            stored.append(_StoredPiece(spool.add(piece.records), np.append(0, piece.ends)))
             report(piece.span)
         _wait_for(pending)
-        stripe_blocks = _layout(row_block, kept, file.num_bytes // PAIR.itemsize)
+        stripe_blocks = _layout(row_block, stored, file.num_bytes // PAIR.itemsize)
         file.extend(sum(block.stop - block.start for block in stripe_blocks) * PAIR.itemsize)
         pending = [
-            pool.submit(_write, file, kept, group, plan.seed) for group in _groups(stripe_blocks)
+            pool.submit(_write, file, stored, group, plan.seed) for group in _groups(stripe_blocks)
         ]
         blocks += stripe_blocks
     _wait_for(pending)
@@ -93,13 +93,13 @@ def _piece(source: RowSource, span: RowSpan, plan: BlockPlan) -> _Piece:
     edge = plan.block_edge
     ends = np.zeros(-(-len(source.costs) // edge), np.int64)
     first_row = span.first_row % edge
-    records = pack_rows(rows.columns, rows.sums, rows.ends, first_row, plan.one, edge, ends)
+    records = pack_rows(rows.columns, rows.sums, rows.ends, first_row, plan.unit, edge, ends)
     return _Piece(span, records, ends)
 
 
-def _layout(row_block: int, kept: Sequence[_Kept], start: int) -> list[_Block]:
+def _layout(row_block: int, stored: Sequence[_StoredPiece], start: int) -> list[_Block]:
     """Return the non-empty blocks of a stripe that begins at pair `start` of the file."""
-    lengths = np.sum([np.diff(piece.starts) for piece in kept], axis=0)
+    lengths = np.sum([np.diff(piece.starts) for piece in stored], axis=0)
     stops = start + np.cumsum(lengths)
     return [
         _Block(row_block, int(col_block), int(stops[col_block] - length), int(stops[col_block]))
@@ -120,13 +120,15 @@ def _groups(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
         yield group
 
 
-def _write(file: PairFile, kept: Sequence[_Kept], blocks: Sequence[_Block], seed: int) -> None:
+def _write(
+    file: PairFile, stored: Sequence[_StoredPiece], blocks: Sequence[_Block], seed: int
+) -> None:
     """Assemble adjacent blocks from the pieces of their stripe, and shuffle each."""
     first, size = blocks[0].start, PAIR.itemsize
     area = file.mapped(first * size, blocks[-1].stop * size, np.dtype(np.uint64))
     for row_block, col_block, start, stop in blocks:
         records = area[start - first : stop - first]
-        parts = [piece.records[slice(*piece.starts[col_block : col_block + 2])] for piece in kept]
+        parts = [piece.records[slice(*piece.starts[col_block : col_block + 2])] for piece in stored]
         np.concatenate(parts, out=records)
         for done in range(0, len(records), _SHUFFLE_PAIRS):
             shuffle_block(records, done, done + _SHUFFLE_PAIRS, seed, row_block, col_block)

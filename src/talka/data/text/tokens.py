@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from talka.errors import UnknownNameError
 
 TokenizeLine = Callable[[str], list[str]]
-Meaning = NDArray[np.int32]
+CharMap = NDArray[np.int32]
 
 _NUM_CODE_POINTS: Final = sys.maxunicode + 1
 # The two letters that cannot be lower-cased one by one: a final sigma depends on its neighbours, a
@@ -28,35 +28,35 @@ _SPECIAL: Final = re.compile(f"[{_CAPITAL_SIGMA}{_CAPITAL_DOTTED_I}]")
 _SPECIAL_BYTES: Final = (_CAPITAL_SIGMA.encode(), _CAPITAL_DOTTED_I.encode())
 
 
-def _words() -> Meaning:
+def _words() -> CharMap:
     """Return the table for letters, marks and digits of any script, lower-cased.
 
     A mark belongs to its letter: without marks most words of Hindi would be split.
     """
-    meaning = np.zeros(_NUM_CODE_POINTS, np.int32)
+    char_map = np.zeros(_NUM_CODE_POINTS, np.int32)
     for code_point in range(_NUM_CODE_POINTS):
         if unicodedata.category(chr(code_point))[0] in "LMN":
             lower = chr(code_point).lower()
-            meaning[code_point] = ord(lower) if len(lower) == 1 else code_point
-    return meaning
+            char_map[code_point] = ord(lower) if len(lower) == 1 else code_point
+    return char_map
 
 
-def _letters() -> Meaning:
+def _letters() -> CharMap:
     """Return the table for a to z, lower-cased; all other characters separate words."""
-    meaning = np.zeros(_NUM_CODE_POINTS, np.int32)
-    meaning[ord("A") : ord("Z") + 1] = meaning[ord("a") : ord("z") + 1] = range(97, 123)
-    return meaning
+    char_map = np.zeros(_NUM_CODE_POINTS, np.int32)
+    char_map[ord("A") : ord("Z") + 1] = char_map[ord("a") : ord("z") + 1] = range(97, 123)
+    return char_map
 
 
-def _whitespace() -> Meaning:
+def _whitespace() -> CharMap:
     """Return the table that separates words at white space and leaves them unchanged."""
-    meaning = np.arange(_NUM_CODE_POINTS, dtype=np.int32)
+    char_map = np.arange(_NUM_CODE_POINTS, dtype=np.int32)
     spaces = [point for point in range(0x10000) if chr(point).isspace()]
-    meaning[spaces] = 0
-    return meaning
+    char_map[spaces] = 0
+    return char_map
 
 
-TOKENIZERS: Final[dict[str, Callable[[], Meaning]]] = {
+TOKENIZERS: Final[dict[str, Callable[[], CharMap]]] = {
     "words": _words,
     "letters": _letters,
     "whitespace": _whitespace,
@@ -64,35 +64,35 @@ TOKENIZERS: Final[dict[str, Callable[[], Meaning]]] = {
 
 
 @functools.cache
-def meaning_of(name: str) -> Meaning:
+def char_map_of(name: str) -> CharMap:
     """Return the table of a tokenizer: what each code point becomes, 0 if it separates words.
 
-    >>> chr(meaning_of("words")[ord("\u0416")]), meaning_of("letters")[ord("5")]
+    >>> chr(char_map_of("words")[ord("\u0416")]), char_map_of("letters")[ord("5")]
     ('\u0436', np.int32(0))
     """
     if name not in TOKENIZERS:
         raise UnknownNameError("tokenizer", name, tuple(TOKENIZERS))
-    meaning = TOKENIZERS[name]()
-    meaning.flags.writeable = False
-    return meaning
+    char_map = TOKENIZERS[name]()
+    char_map.flags.writeable = False
+    return char_map
 
 
-def settle_case(text: bytes, meaning: Meaning) -> bytes:
+def lower_special_words(text: bytes, char_map: CharMap) -> bytes:
     """Lower-case the words that cannot be lower-cased by a table of code points.
 
-    >>> settle_case("\u039f\u0394\u039f\u03a3 Abc".encode(), meaning_of("words")).decode()
+    >>> lower_special_words("\u039f\u0394\u039f\u03a3 Abc".encode(), char_map_of("words")).decode()
     '\u03bf\u03b4\u03bf\u03c2 Abc'
     """
-    lowers = meaning[ord(_CAPITAL_SIGMA)] == ord(_CAPITAL_SIGMA.lower())
+    lowers = char_map[ord(_CAPITAL_SIGMA)] == ord(_CAPITAL_SIGMA.lower())
     if not lowers or not any(special in text for special in _SPECIAL_BYTES):
         return text
     decoded = text.decode()
     parts, done = [], 0
     while (special := _SPECIAL.search(decoded, done)) is not None:
         start = stop = special.start()
-        while start > done and meaning[ord(decoded[start - 1])]:
+        while start > done and char_map[ord(decoded[start - 1])]:
             start -= 1
-        while stop < len(decoded) and meaning[ord(decoded[stop])]:
+        while stop < len(decoded) and char_map[ord(decoded[stop])]:
             stop += 1
         parts += [decoded[done:start], decoded[start:stop].lower()]
         done = stop

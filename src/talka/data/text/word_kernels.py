@@ -75,10 +75,10 @@ def _utf8(point: Any) -> Any:
 
 
 @compiled
-def cut_words(text: Any, plain: Any, meaning: Any, lanes: Any, ends: Any) -> Any:
+def split_words(text: Any, ascii_map: Any, char_map: Any, lanes: Any, ends: Any) -> Any:
     """Write the lanes of all words and the end of each word; return the number of ends.
 
-    A line end is a word without lanes. `plain` is the part of `meaning` for single bytes. The
+    A line end is a word without lanes. `ascii_map` is the part of `char_map` for single bytes. The
     arrays need half a lane and one end per byte of text.
     """
     # Idea: append the bytes of each character to a 64-bit register, `lane`, and store the register
@@ -94,10 +94,10 @@ def cut_words(text: Any, plain: Any, meaning: Any, lanes: Any, ends: Any) -> Any
         # needs one look-up in a table of 256 bytes and no decoding.
         first = text[position]
         if first < 0x80:
-            letter, bits, step = np.uint64(plain[first]), _BYTE_BITS, 1
+            letter, bits, step = np.uint64(ascii_map[first]), _BYTE_BITS, 1
         else:
             point, step = _code_point(text, position)
-            letter, bits = _utf8(np.uint64(meaning[point]))
+            letter, bits = _utf8(np.uint64(char_map[point]))
         position += step
 
         # A character of the word: it may be split between a full lane and the next one.
@@ -132,7 +132,7 @@ def cut_words(text: Any, plain: Any, meaning: Any, lanes: Any, ends: Any) -> Any
 
 
 @compiled
-def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
+def look_up_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
     """Convert words to ids, beginning with word `done`, and insert new words into the table.
 
     Returns the number of words done: all, or those before a word that does not fit into the table.
@@ -142,8 +142,8 @@ def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
     # which is in a single cache line; only words longer than eight bytes read `lanes`. The table is
     # at most half full, so probes are short.
     #
-    # The arrays are locals, and known words need no call: otherwise all fields of the arrays would be
-    # pushed on the stack for every word.
+    # The arrays are locals, and known words need no call: otherwise all fields of the arrays would
+    # be pushed on the stack for every word.
     slots, starts, lanes = table.slots, table.starts, table.lanes
     mask = np.uint64(len(slots) - 1)
     start = np.int64(ends[done - 1]) if done > 0 else 0
@@ -173,7 +173,7 @@ def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
                     break
             slot = (slot + np.uint64(1)) & mask
 
-        if slots[slot, 1] == 0 and not _enter(table, slot, words, start, stop):
+        if slots[slot, 1] == 0 and not _insert(table, slot, words, start, stop):
             return index
         ids[index] = np.int64(slots[slot, 1] & _LOW_HALF) - 1
         start = stop
@@ -181,7 +181,7 @@ def find_words(words: Any, ends: Any, done: Any, table: Any, ids: Any) -> Any:
 
 
 @compiled
-def _enter(table: Any, slot: Any, words: Any, start: Any, stop: Any) -> Any:
+def _insert(table: Any, slot: Any, words: Any, start: Any, stop: Any) -> Any:
     """Insert the new word words[start:stop] at an empty slot; return False if the table is full."""
     number = table.num_words[0]
     offset = table.starts[number] - start

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from talka.data.text.tokens import Meaning, TokenizeLine, settle_case
+from talka.data.text.tokens import CharMap, TokenizeLine, lower_special_words
 from talka.data.text.word_kernels import (
     LINE_END,
     MAX_WORD_BYTES,
     OUTSIDE,
     WordArrays,
     count_ids,
-    cut_words,
-    find_words,
+    look_up_words,
+    split_words,
 )
 from talka.errors import TokenizerError
 
@@ -44,10 +44,10 @@ class WordCounter(Protocol):
 class WordTable:
     """Counter for the built-in tokenizers: a hash table that grows around the kernels."""
 
-    def __init__(self, meaning: Meaning) -> None:
-        self._meaning = meaning
-        self._plain = np.zeros(256, np.uint8)
-        self._plain[:128] = meaning[:128]
+    def __init__(self, char_map: CharMap) -> None:
+        self._char_map = char_map
+        self._ascii_map = np.zeros(256, np.uint8)
+        self._ascii_map[:128] = char_map[:128]
         self._table = _new_table(_FIRST_WORDS, _FIRST_LANES)
         self._counts = np.zeros(_FIRST_WORDS, np.int64)
         self._words, self._ends = np.empty(0, np.uint64), np.empty(0, np.int32)
@@ -58,11 +58,11 @@ class WordTable:
         return self._counts[: self._table.num_words[0]]
 
     def count(self, text: bytes) -> Ids:
-        settled = np.frombuffer(settle_case(text, self._meaning), np.uint8)
-        if len(self._ends) < len(settled):
-            self._words = np.empty(len(settled) // 2 + 1, np.uint64)
-            self._ends = np.empty(len(settled), np.int32)
-        num_ends = cut_words(settled, self._plain, self._meaning, self._words, self._ends)
+        lowered = np.frombuffer(lower_special_words(text, self._char_map), np.uint8)
+        if len(self._ends) < len(lowered):
+            self._words = np.empty(len(lowered) // 2 + 1, np.uint64)
+            self._ends = np.empty(len(lowered), np.int32)
+        num_ends = split_words(lowered, self._ascii_map, self._char_map, self._words, self._ends)
         ids = self._find(self._words, self._ends[:num_ends])
         self.num_tokens += count_ids(ids, self._counts)
         return ids
@@ -83,7 +83,7 @@ class WordTable:
     def _find(self, words: NDArray[np.uint64], ends: NDArray[np.int32]) -> Ids:
         ids = np.empty(len(ends), np.int32)
         done = 0
-        while (done := find_words(words, ends, done, self._table, ids)) < len(ends):
+        while (done := look_up_words(words, ends, done, self._table, ids)) < len(ends):
             self._grow()
         return ids
 

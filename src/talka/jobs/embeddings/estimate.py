@@ -90,8 +90,8 @@ def estimate(
         count_s=whole.count_s * growth * (1 + RISE_PER_DOUBLING * doublings),
         train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words), num_pairs),
         memory_bytes=max(
-            _memory(config, num_words, num_pairs, whole.num_tokens * growth),
-            _memory_of_sampling(whole.pairs.num_pairs),
+            _job_memory_bytes(config, num_words, num_pairs, whole.num_tokens * growth),
+            _sampling_memory_bytes(whole.pairs.num_pairs),
         ),
     )
 
@@ -160,8 +160,8 @@ def _training_rate(
     The trial takes no longer than the predicted training itself.
     """
     if config.parallel == "dimensions":
-        return sliced_rate(config, stretched(sample, num_words, _SLICED_PAIRS))
-    blocks = stretched(sample, num_words, _CALIBRATION_PAIRS)
+        return sliced_rate(config, stretch_pairs(sample, num_words, _SLICED_PAIRS))
+    blocks = stretch_pairs(sample, num_words, _CALIBRATION_PAIRS)
     model = GloVe(num_words, config.dim, config=config.glove)
     model.train_epoch(blocks, threads=config.threads)  # compiles kernels, touches all memory pages
     seconds: list[float] = []
@@ -173,7 +173,9 @@ def _training_rate(
     return blocks.num_pairs / statistics.median(seconds)
 
 
-def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens: float) -> float:
+def _job_memory_bytes(
+    config: EmbedConfig, num_words: float, num_pairs: float, num_tokens: float
+) -> float:
     """Return the peak memory in bytes: the interpreter plus the larger of counting and training."""
     table = 2 * num_words * 2 * LANES * num_lines(config.dim) * 4
     pairs = PAIR.itemsize * num_pairs
@@ -181,13 +183,13 @@ def _memory(config: EmbedConfig, num_words: float, num_pairs: float, num_tokens:
     return _INTERPRETER_BYTES + max(counting, pairs + table)
 
 
-def _memory_of_sampling(num_pairs: int) -> float:
+def _sampling_memory_bytes(num_pairs: int) -> float:
     """Return the memory for this estimate itself, which exceeds that of the job on a small text."""
     stretching = _STRETCHING_BYTES * min(num_pairs, _CALIBRATION_PAIRS)
     return _INTERPRETER_BYTES + PAIR.itemsize * num_pairs + stretching
 
 
-def stretched(sample: PairBlocks, num_words: int, max_pairs: int) -> PairBlocks:
+def stretch_pairs(sample: PairBlocks, num_words: int, max_pairs: int) -> PairBlocks:
     """Return some pairs of a sample, spread over a larger vocabulary in the same proportions.
 
     Works with 4-byte numbers: otherwise this would determine the peak memory on a small text.

@@ -89,8 +89,8 @@ class Embed:
         try:
             work.open()
             with events.listening(add_seconds):
-                counted = self._counted(work, events)
-                embeddings, losses = self._trained(work, counted, events)
+                counted = self._load_or_count(work, events)
+                embeddings, losses = self._train(work, counted, events)
                 result = {
                     "num_words": len(embeddings),
                     "num_pairs": counted.pairs.num_pairs,
@@ -108,7 +108,7 @@ class Embed:
             work.close()
         return result
 
-    def _counted(self, work: WorkFolder, events: Stream) -> Counted:
+    def _load_or_count(self, work: WorkFolder, events: Stream) -> Counted:
         """Return the counted pairs, loaded from an unfinished run if it has saved them."""
         if work.has_pairs:
             with events.phase("load"):
@@ -140,7 +140,7 @@ class Embed:
             )
         return Counted(corpus.vocabulary, pairs, about)
 
-    def _trained(
+    def _train(
         self, work: WorkFolder, counted: Counted, events: Stream
     ) -> tuple[Embeddings, dict[str, list[float]]]:
         config = self._config

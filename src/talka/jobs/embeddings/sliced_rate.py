@@ -14,8 +14,8 @@ from talka.train.models.glove.slices import BATCH_PAIRS, GloVeSlice, columns_of
 
 _NUM_EPOCHS = 5  # one alone can be distorted by other work on this machine
 _EXCHANGE_S = 0.0009
-"""Seconds to sum the products of a batch with gloo over processes of one machine, one per core. Most
-of it is waiting for a process to wake up."""
+"""Seconds to sum the products of a batch with gloo over processes of one machine, one per core.
+Most of it is waiting for a process to wake up."""
 _CROWDED_EXCHANGE_S = 0.0035
 """Seconds for the same sum per process on a core that several processes share."""
 
@@ -29,11 +29,11 @@ def sliced_rate(config: EmbedConfig, blocks: PairBlocks) -> float:
     crowding = max(1.0, config.workers / num_cores())
     exchange_s = _EXCHANGE_S if crowding == 1 else crowding * _CROWDED_EXCHANGE_S
     num_batches = math.ceil(blocks.num_pairs / BATCH_PAIRS)
-    seconds = crowding * _trained_s(config, blocks) + num_batches * exchange_s
+    seconds = crowding * _epoch_seconds(config, blocks) + num_batches * exchange_s
     return blocks.num_pairs / seconds
 
 
-def _trained_s(config: EmbedConfig, blocks: PairBlocks) -> float:
+def _epoch_seconds(config: EmbedConfig, blocks: PairBlocks) -> float:
     """Return the median seconds of an epoch of one slice."""
     columns = columns_of(0, config.workers, config.dim)
     model = GloVeSlice(blocks.num_words, config.dim, columns, config=config.glove, seed=config.seed)
