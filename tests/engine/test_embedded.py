@@ -112,6 +112,22 @@ def test_task_events_are_batched_and_complete(engine, recorder):
         assert 0 <= event.busy_s <= event.end_s - event.start_s + 1e-6
 
 
+def test_a_task_that_ends_while_the_engine_closes_is_in_the_events(recorder, monkeypatch):
+    """Its thread is stopped before it was idle, which is when it emits its events otherwise."""
+    engine = Embedded(threads=1, processes=1, events=recorder)
+    closing = threading.Event()
+    stop = engine._native.stop
+
+    def stop_then_let_it_end():
+        stop()
+        closing.set()
+
+    monkeypatch.setattr(engine._native, "stop", stop_then_let_it_end)
+    engine.submit(closing.wait, 60, name="last")
+    engine.close()
+    assert [event.count for event in recorder.events if isinstance(event, TasksRan)] == [1]
+
+
 def test_close_wakes_threads_that_wait(engine):
     outcome = []
     ref = engine.submit(threading.Event().wait, 3)

@@ -41,7 +41,10 @@ class Lane:
         self._queue.put(task)
 
     def next(self, *, when_idle: Callable[[], None]) -> Task | None:
-        """Return the next task; None if the lane was stopped. Calls `when_idle` before waiting."""
+        """Return the next task; None if the lane was stopped.
+
+        Calls `when_idle` before it waits, and before it returns None.
+        """
         try:
             task = self._queue.get_nowait()
         except Empty:
@@ -49,7 +52,10 @@ class Lane:
             self._change_idle(1)
             task = self._queue.get()
             self._change_idle(-1)
-        return None if self._is_stopped else task
+        if self._is_stopped:
+            when_idle()
+            return None
+        return task
 
     def _change_idle(self, amount: int) -> None:
         with self._idle_lock:
