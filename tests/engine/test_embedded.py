@@ -115,15 +115,20 @@ def test_task_events_are_batched_and_complete(engine, recorder):
 def test_a_task_that_ends_while_the_engine_closes_is_in_the_events(recorder, monkeypatch):
     """Its thread is stopped before it was idle, which is when it emits its events otherwise."""
     engine = Embedded(threads=1, processes=1, events=recorder)
-    closing = threading.Event()
+    started, closing = threading.Event(), threading.Event()
     stop = engine._native.stop
+
+    def end_when_closing():
+        started.set()
+        closing.wait(60)
 
     def stop_then_let_it_end():
         stop()
         closing.set()
 
     monkeypatch.setattr(engine._native, "stop", stop_then_let_it_end)
-    engine.submit(closing.wait, 60, name="last")
+    engine.submit(end_when_closing, name="last")
+    assert started.wait(60)
     engine.close()
     assert [event.count for event in recorder.events if isinstance(event, TasksRan)] == [1]
 
