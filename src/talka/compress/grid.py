@@ -102,8 +102,7 @@ class GridRounding(SectionCompressor):
     def _shorten(
         self, words: Words, packed: Words, num_values: int, num_levels: int, num_bits: int
     ) -> int:
-        """Replace packed levels by their codes if those are much shorter; return the number of
-        words.
+        """Replace packed levels by codes that are much shorter, if any; return the words used.
 
         Codes take twice as long to write and to read, so saving 1% of the bytes is not worth it.
         """

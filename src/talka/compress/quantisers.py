@@ -89,8 +89,7 @@ class _GridArguments(NamedTuple):
 
 
 def _read(arguments: list[str], *, largest: int) -> _GridArguments | None:
-    """Read a number, then norm, bucket and `fixed`, each at most once; None if they are anything
-    else.
+    """Read a number, then norm, bucket and `fixed`, each at most once; None if that fails.
 
     >>> _read(["3", "max", "512"], largest=16)
     _GridArguments(number=3, norm='max', bucket=512, fixed=False)

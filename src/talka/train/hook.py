@@ -229,8 +229,7 @@ class Hook:
         self.close()
 
     def watch(self, ddp: DistributedDataParallel) -> None:
-        """Keep residuals of parameters that no worker uses in a step, if DDP allows unused
-        parameters.
+        """Keep residuals of parameters that no worker uses in a step, if DDP allows them.
 
         `attach` calls it. A trainer that registers `exchange_hook` itself calls it with its DDP
         model if that has `find_unused_parameters=True` or `static_graph=True`.
