@@ -6,6 +6,7 @@ This module needs neither torch nor a compressor, so a misspelt name is reported
 """
 
 import difflib
+import math
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -99,3 +100,37 @@ def _guesses(spec: str) -> Iterator[tuple[str, str, str]]:
     for name, rest in guesses:
         for near in difflib.get_close_matches(re.sub(r"[-_.]", "", name), [*_ARGUMENTS, *_ADDED]):
             yield near, rest, "+ef" if plus else ""
+
+
+def number_in(text: str) -> float | None:
+    """Return the finite number in a text, or None.
+
+    >>> number_in("0.01"), number_in("1e-3"), number_in("nan"), number_in("many")
+    (0.01, 0.001, None, None)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def short_number(value: float) -> str:
+    """Return the shortest text that reads as this number.
+
+    >>> short_number(1.0), short_number(0.001)
+    ('1', '0.001')
+    """
+    return repr(float(value)).removesuffix(".0")
+
+
+def share_of(name: str, arguments: list[str]) -> float:
+    """Return the only argument of a compressor that keeps a share of the values."""
+    value = number_in(arguments[0]) if len(arguments) == 1 else None
+    if value is None or not 0 < value <= 1:
+        raise SpecError(
+            ":".join([name, "/".join(arguments)]).removesuffix(":"),
+            "does not give the share of the values to keep",
+            f"one number above 0 and up to 1: {name}:0.01",
+        )
+    return value

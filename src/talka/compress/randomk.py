@@ -24,10 +24,9 @@ from talka.compress.base import (
 )
 from talka.compress.bits.select import check_finite, take_at
 from talka.compress.bits.strides import one_in_each, sample, stride_lengths
-from talka.compress.keeping import KeepsShare
 from talka.compress.layout import Layout, Piece, nameless
 from talka.compress.payload import Bytes, Floats
-from talka.compress.sparse import place
+from talka.compress.sparse import KeepsShare, place
 from talka.errors import InvalidValueError, NonFiniteError, PayloadError
 
 _KEY_BYTES = 8

@@ -13,7 +13,6 @@ import numpy as np
 
 from talka.compiled import compiled
 from talka.compress import sparse
-from talka.compress.arguments import number, short
 from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits.largest import largest
 from talka.compress.bits.select import Picked, magnitude_bits, select
@@ -22,6 +21,7 @@ from talka.compress.payload import Bytes, Floats
 from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
 from talka.errors import InvalidValueError, SpecError
+from talka.short_forms import number_in, short_number
 
 _LANES = 512
 _LARGEST = float(np.finfo(np.float32).max)
@@ -52,7 +52,7 @@ class Significance(SectionCompressor):
 
     @classmethod
     def parse(cls, arguments: list[str], **options: Any) -> Self:
-        ratio = number(arguments[0]) if len(arguments) == 1 else None
+        ratio = number_in(arguments[0]) if len(arguments) == 1 else None
         if ratio is None or ratio <= 0:
             raise SpecError(
                 ":".join([cls.name, "/".join(arguments)]).removesuffix(":"),
@@ -63,7 +63,7 @@ class Significance(SectionCompressor):
 
     @property
     def spec(self) -> str:
-        return f"{self.name}:{short(self.ratio)}"
+        return f"{self.name}:{short_number(self.ratio)}"
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes

@@ -1,4 +1,4 @@
-"""Sections of selected values and their indices, as top-k and significance write them.
+"""Sections of selected values and their indices, and the base class of compressors with a fixed share.
 
     count (4)    values, float32, in the order of their indices    indices, Rice-coded in words of 4
 
@@ -6,15 +6,18 @@
 `bits/rice.py`), 5% above the mean.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from talka.compiled import compiled
+from talka.compress.base import SectionCompressor
 from talka.compress.bits import rice
 from talka.compress.bits.select import Picked
 from talka.compress.payload import Bytes, Floats
-from talka.errors import PayloadError
+from talka.compress.protocol import NonFinite
+from talka.errors import InvalidValueError, PayloadError
+from talka.short_forms import share_of, short_number
 
 _COUNT_BYTES = 4
 
@@ -69,3 +72,33 @@ def _place(indices: Any, values: Any, scale: Any, add: Any, out: Any) -> None:
             out[index] = np.float32(out[index] + value)
         else:
             out[index] = value
+
+
+class KeepsShare(SectionCompressor):
+    """Keeps a share of the values of each section, and at least one."""
+
+    def __init__(
+        self,
+        share: float,
+        *,
+        seed: int = 0,
+        nonfinite: NonFinite = "error",
+        min_compressed_values: int = 0,
+    ) -> None:
+        super().__init__(
+            seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
+        )
+        if not 0 < share <= 1:
+            raise InvalidValueError("share", share, "above 0 and at most 1")
+        self.share = share
+
+    @classmethod
+    def parse(cls, arguments: list[str], **options: Any) -> Self:
+        return cls(share_of(cls.name, arguments), **options)
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}:{short_number(self.share)}"
+
+    def _count(self, num_values: int) -> int:
+        return min(max(round(self.share * num_values), 1), num_values)

@@ -22,7 +22,6 @@ import numpy as np
 import torch
 
 from talka.compiled import compiled
-from talka.compress.arguments import number, short
 from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import rice
 from talka.compress.bits.largest import kth_largest
@@ -34,6 +33,7 @@ from talka.compress.protocol import NonFinite
 from talka.compress.seen import BytesSeen
 from talka.compress.state_key import State, StateKey
 from talka.errors import InvalidValueError, PayloadError, SpecError
+from talka.short_forms import number_in, short_number
 
 DENSITY = 0.01
 _HEAD_BYTES = 8
@@ -75,9 +75,9 @@ class Threshold(SectionCompressor):
             match arguments:
                 case ["auto"]:
                     return cls(**options)
-                case ["auto", text] if (density := number(text)) is not None:
+                case ["auto", text] if (density := number_in(text)) is not None:
                     return cls(density=density, **options)
-                case [text] if (tau := number(text)) is not None:
+                case [text] if (tau := number_in(text)) is not None:
                     return cls(tau, **options)
         except InvalidValueError:
             pass
@@ -91,8 +91,8 @@ class Threshold(SectionCompressor):
     @property
     def spec(self) -> str:
         if self.tau is not None:
-            return f"{self.name}:{short(self.tau)}"
-        aim = "" if self.density == DENSITY else f"/{short(self.density)}"
+            return f"{self.name}:{short_number(self.tau)}"
+        aim = "" if self.density == DENSITY else f"/{short_number(self.density)}"
         return f"{self.name}:auto{aim}"
 
     def encode_section(

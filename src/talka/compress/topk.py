@@ -20,9 +20,9 @@ from talka.compress.base import Draw
 from talka.compress.bits.largest import kth_largest, largest, narrow, put_back
 from talka.compress.bits.select import Picked, check_finite, magnitude_bits, select
 from talka.compress.bits.strides import sample
-from talka.compress.keeping import KeepsShare
 from talka.compress.layout import Piece
 from talka.compress.payload import Bytes, Floats
+from talka.compress.sparse import KeepsShare
 
 COUNTED_UP_TO = 1 << 14
 """Largest number of values per section for which counting is faster than a sample."""
