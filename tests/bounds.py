@@ -18,7 +18,7 @@ def lines_said_with_bounds_checked(module, tmp_path, *arguments):
         env={**os.environ, **checked},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=850,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -101,6 +101,18 @@ def test_an_input_that_is_lost_before_its_reader_starts_is_computed_first():
     assert world.runs == [a, b, a, b]
 
 
+def test_an_input_that_is_lost_while_its_reader_waits_for_another_is_computed_first():
+    world = World()
+    a, b = world.submit([]), world.submit([])
+    world.finish(a)
+    c = world.submit([a, b])
+    world.lose([a])
+    world.finish(b)
+    assert world.runs == [a, b, a]
+    world.run_all()
+    assert world.runs == [a, b, a, c]
+
+
 def test_chains_of_any_length_are_computed_again_without_recursion():
     world = World()
     last = world.submit([])

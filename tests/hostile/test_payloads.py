@@ -132,6 +132,7 @@ def test_forged_payloads_are_refused_or_decoded():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # it compiles all kernels again, on a machine that may be busy
 def test_no_kernel_looks_outside_of_its_arrays(tmp_path):
     """All kernels again with bounds checked, on good payloads of all sizes and on forged ones."""
     check = partial(lines_said_with_bounds_checked, "tests.hostile.payloads", tmp_path)

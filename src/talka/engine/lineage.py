@@ -148,7 +148,8 @@ class Lineage:
             for consumer in output.waiting:
                 consumer.num_missing -= 1
                 if consumer.num_missing == 0:
-                    self._run(consumer, instructions)
+                    # Again from the beginning: an input may have been lost while it waited.
+                    self._start(consumer, instructions)
             output.waiting = []
             self._free_if_unused(output, instructions)
         self._stop_using_inputs(task, instructions)
