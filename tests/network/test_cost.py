@@ -37,7 +37,7 @@ def by_name(name):
         ("all_reduce", (18,) * 4, 24, 6),
         ("all_to_all", (9,) * 4, 10, 1),
         ("barrier", (0,) * 4, 2, 2),
-        ("everybody", (36,) * 4, 37, 1),
+        ("direct_all_gather", (36,) * 4, 37, 1),
         ("master", (36, 12, 12, 12), 74, 2),
         ("tree", (24, 24, 12, 12), 52, 4),
         ("two_phase", (18,) * 4, 20, 2),
@@ -69,7 +69,7 @@ def test_four_equal_workers_with_twelve_bytes_each(name, sent, seconds, num_roun
         ("all_reduce", (8,) * 3, 4 * 7),
         ("all_to_all", (4,) * 3, 11),  # 3 + 4 / 0.5
         ("barrier", (0,) * 3, 2 * 3),
-        ("everybody", (12,) * 3, 27),
+        ("direct_all_gather", (12,) * 3, 27),
         ("master", (12, 6, 6), 15 + 15),
         ("tree", (12, 6, 6), 46),
         ("two_phase", (8,) * 3, 22),
@@ -91,7 +91,7 @@ def test_three_unequal_workers_with_six_bytes_each(name, sent, seconds):
         ("hierarchical", (24, 12, 24, 12), 1.7 + 2 * 7 + 1.7),
         ("all_reduce", (18,) * 4, 6 * 4),  # only one worker of each host sends to the other host
         ("two_phase", (18,) * 4, 2 * 13),  # four pieces of 3 bytes share a host's port
-        ("everybody", (36,) * 4, 1 + 4 * 12),
+        ("direct_all_gather", (36,) * 4, 1 + 4 * 12),
         ("broadcast", (24, 12, 0, 0), 1.7 + (1 + 24)),
     ],
 )
@@ -101,11 +101,11 @@ def test_workers_of_one_host_share_its_port(name, sent, seconds):
     assert cost.seconds == pytest.approx(seconds)
 
 
-def test_everybody_to_everybody_sends_four_p_p_minus_one_w_bytes():
+def test_a_direct_all_gather_sends_four_p_p_minus_one_w_bytes():
     num_values = 1000
     for num_workers in range(1, 10):
         network = Network.equal(Link(0, 1e9), num_workers)
-        total_bytes = net.everybody(network, 4 * num_values).total_bytes
+        total_bytes = net.direct_all_gather(network, 4 * num_values).total_bytes
         assert total_bytes == 4 * num_workers * (num_workers - 1) * num_values
 
 
@@ -169,7 +169,15 @@ def assert_same(cost, *twins):
     "name",
     [
         *("broadcast", "scatter", "gather", "reduce", "all_gather", "reduce_scatter"),
-        *("all_reduce", "all_to_all", "barrier", "everybody", "master", "tree", "two_phase"),
+        *(
+            "all_reduce",
+            "all_to_all",
+            "barrier",
+            "direct_all_gather",
+            "master",
+            "tree",
+            "two_phase",
+        ),
         *("hierarchical", "global_top_k", "gossip", "separate_servers"),
     ],
 )
@@ -274,7 +282,7 @@ def test_bad_numbers_of_servers_are_refused(num_servers):
 
 def test_the_cheapest_average_turns_with_latency_and_size():
     far, near = Link(0.05, 1e9), Link(0.0, 1e9)
-    assert net.cheapest_average(Network.equal(far, 8), 1000) == "everybody"
+    assert net.cheapest_average(Network.equal(far, 8), 1000) == "direct all-gather"
     assert net.cheapest_average(Network.equal(far, 8), 25_000_000) == "two-phase"
     assert net.cheapest_average(Network.equal(near, 8), 25_000_000) == "ring"
 

@@ -127,7 +127,7 @@ def barrier(network: Network, _payload: float) -> Twin:
     return twin
 
 
-def everybody(network: Network, payload: float) -> Twin:
+def direct_all_gather(network: Network, payload: float) -> Twin:
     twin = Twin(network, 1)
     pairs = [(a, b) for a in twin.ranks for b in twin.ranks if a != b]
     twin.run_round([(a, b, {(0, a)}, payload) for a, b in pairs])

@@ -34,7 +34,7 @@ from talka.network.collectives import (
 from talka.network.cost import Cost, cost_of_rounds
 from talka.network.exchanges import (
     colocated_servers,
-    everybody,
+    direct_all_gather,
     global_top_k,
     gossip,
     hierarchical,
@@ -64,7 +64,7 @@ __all__ = [
     "cheapest_average",
     "colocated_servers",
     "cost_of_rounds",
-    "everybody",
+    "direct_all_gather",
     "gather",
     "global_top_k",
     "gossip",

@@ -15,11 +15,13 @@ from talka.network.patterns import backwards, ranks_by_host
 from talka.units import format_bytes
 
 
-def everybody(network: Network, payload_bytes: float) -> Cost:
+def direct_all_gather(network: Network, payload_bytes: float) -> Cost:
     """Send each worker's payload directly to all others: a + (P-1) b seconds.
 
     >>> link = Link(0.0001, 1e9)
-    >>> everybody(Network.equal(link, 4), 4 * 1000).total_bytes  # 4 P (P-1) W, W = 1000 float32
+    >>> direct_all_gather(
+    ...     Network.equal(link, 4), 4 * 1000
+    ... ).total_bytes  # 4 P (P-1) W, W = 1000 float32
     48000.0
     """
     cost = all_pairs_round(network, payload_bytes)

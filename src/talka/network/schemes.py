@@ -43,13 +43,15 @@ EXCHANGES: dict[str, Scheme] = {
         exchanges.hierarchical, "sum inside a host, two phases between hosts", averages=True
     ),
     "all-gather": Scheme(collectives.all_gather, "all payloads around a ring", averages=True),
-    "everybody": Scheme(exchanges.everybody, "all payloads directly to all", averages=True),
+    "direct all-gather": Scheme(
+        exchanges.direct_all_gather, "all payloads directly to all", averages=True
+    ),
     "master": Scheme(exchanges.master, "all to worker 0, the average back", averages=True),
     "servers": Scheme(
         exchanges.separate_servers, "shares to server machines, and back", averages=True
     ),
-    "global top-k": Scheme(exchanges.global_top_k, "up a tree, only the K largest of each sum"),
-    "low rank": Scheme(
+    "global-topk": Scheme(exchanges.global_top_k, "up a tree, only the K largest of each sum"),
+    "low-rank": Scheme(
         lambda network, payload_bytes: exchanges.low_rank(
             network, share_of(payload_bytes, 2), share_of(payload_bytes, 2)
         ),

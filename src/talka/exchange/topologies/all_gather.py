@@ -11,7 +11,7 @@ from torch import Tensor
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
-from talka.network import Cost, Network, everybody
+from talka.network import Cost, Network, direct_all_gather
 
 
 class AllGather(CompressedExchange):
@@ -41,4 +41,4 @@ class AllGather(CompressedExchange):
 
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:
-        return everybody(network, payload_bytes)
+        return direct_all_gather(network, payload_bytes)
