@@ -153,6 +153,12 @@ def test_what_does_not_fit_moves_below_its_row(width, expected):
     assert lines[: len(expected)] == expected
 
 
+def test_a_row_without_prose_has_no_line_for_it():
+    rows = [*ROWS, {"name": "c", "time": "1 s", "why": ""}]
+    lines = [line.text for line in lay_out(TextTable(rows, right=["time"], prose=["why"]), 40)]
+    assert len(lines) == 1 + 2 + 2 + 1
+
+
 def test_wide_letters_are_counted_as_two_columns():
     rows = [{"word": "日本", "similarity": "0.9"}, {"word": "tea", "similarity": "0.8"}]
     lines = [line.text for line in lay_out(TextTable(rows, right=["similarity"], prose=[]), 80)]

@@ -126,7 +126,7 @@ def _rows(
         yield from map(TableLine, _aligned(columns, _cells(row, columns), gap))
         for line in _aligned(second, _cells(row, second), _GAP):
             yield TableLine(_INDENT + line)
-        for name in below:
+        for name in [name for name in below if row[name]]:
             for line in _wrap(row[name], max(width - len(_INDENT), _MIN_PROSE_WIDTH)):
                 yield TableLine(_INDENT + line)
 
