@@ -10,7 +10,7 @@ from tests.groups import LONG, RAY, group_of, place_of
     [
         ("tests/engine/test_on_ray.py::test_a", RAY),
         ("tests/engine/test_contract.py::test_a[ray-python]", RAY),
-        ("tests/graph/test_reading_tables.py::test_an_array", "tests/graph/test_reading_tables.py"),
+        ("tests/graph/reading/test_tables.py::test_an_array", "tests/graph/reading/test_tables.py"),
         ("src/talka/engine/on_ray/gang.py::talka.engine.on_ray.gang.interface_of",
          "src/talka/engine/on_ray/gang.py"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from talka.errors import UnknownVertexError
 from talka.graph import Graph
 from talka.graph.algorithms.answers import by_rank
-from tests.graph.building_twin import build, rows_of
+from tests.graph.building.twin import build, rows_of
 
 EDGES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30)
 

@@ -14,7 +14,7 @@ from talka.graph import Graph
 from talka.graph.building import memory
 from talka.graph.reading import blocks, text
 from talka.units import format_bytes
-from tests.graph.building_twin import assert_same, build
+from tests.graph.building.twin import assert_same, build
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t,\r\v\f\n#%"), min_size=1)

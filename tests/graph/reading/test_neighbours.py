@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from talka.errors import EdgeFileError, UnknownNameError
 from talka.graph import Graph
-from tests.graph.building_twin import assert_same, build
+from tests.graph.building.twin import assert_same, build
 
 IDS = st.integers(0, 20)
 

@@ -1,6 +1,6 @@
 """All kernels of partitions, components, triangles, labels and cores, with their bounds checked:
 
-NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=/tmp/checked python -m tests.graph.checked_kernels
+NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=/tmp/checked python -m tests.graph.kernels.checked_kernels
 
 `boundscheck=False` hides what is read or written outside of an array.
 """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from talka.graph import Graph
 from talka.graph import graph as graph_module
 from talka.graph.kernels.id_table import empty_table, number_ids
-from tests.graph import building_twin
+from tests.graph.building import twin as building_twin
 
 CLOSE = st.integers(-3, 9)
 SCATTERED = st.one_of(
@@ -126,7 +126,7 @@ def test_a_table_of_ids_grows_and_keeps_its_numbers():
 BOUNDS_CHECKED = """
 import numpy as np
 from talka.graph import Graph
-from tests.graph.test_building import random_edges
+from tests.graph.building.test_build import random_edges
 sources, targets = random_edges(9_000, 700)
 for spread in (1, 2**40):
     for directed in (True, False):
@@ -148,7 +148,7 @@ def test_kernels_stay_within_their_arrays(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", BOUNDS_CHECKED.replace("PATH", repr(str(path)))],
         env={**os.environ, **checked},
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         check=False,

@@ -17,7 +17,7 @@ from talka.events import Stream
 from talka.events.base import Noted
 from talka.graph import Graph
 from talka.graph.building import memory
-from tests.graph.building_twin import assert_same, build
+from tests.graph.building.twin import assert_same, build
 
 PAIRS = [(4, 2), (2, 4), (7, 4), (4, 4)]
 WEIGHTS = [0.5, 1.5, 2.5, 3.5]

@@ -14,7 +14,7 @@ from talka.errors import EdgeFileError, TalkaError
 from talka.events import Stream
 from talka.events.base import Noted
 from talka.graph import Graph
-from tests.graph.building_twin import assert_same, build
+from tests.graph.building.twin import assert_same, build
 
 BANNER = "%%MatrixMarket matrix coordinate"
 SQUARE = [(1, 2), (2, 3), (3, 4), (4, 1), (1, 3)]  # vertices 1 to 4, with a diagonal
