@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from talka.files import UnnamedFile, unnamed_file
+from talka.files import UnnamedFile, temporary_folder, unnamed_file
 
 
 @pytest.fixture(params=["in memory", "on disk"])
@@ -63,3 +63,10 @@ def test_the_descriptor_is_closed_with_the_owner(file):
 def test_an_unnamed_file_leaves_no_name(tmp_path):
     with UnnamedFile(unnamed_file(tmp_path)):
         assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_for_temporary_files_is_found_without_writing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    monkeypatch.setattr(os, "open", lambda *_, **__: pytest.fail("SIGKILL would leave a file"))
+    assert temporary_folder() == tmp_path

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from talka.errors import InputError
-from talka.files import UnnamedFile, unnamed_file
+from talka.files import UnnamedFile, temporary_folder, unnamed_file
 
 STDIN = "-"
 _PIECE_BYTES = 1 << 20
@@ -88,9 +88,7 @@ def repeatable(
         return
     if str(path) != STDIN and _is_device(path):
         raise InputError(name_of(path), "is a device", "Give the name of a file, or a pipe.")
-    import tempfile
-
-    folder = Path(tempfile.gettempdir())
+    folder = temporary_folder()
     with contextlib.ExitStack() as stack:
         with _storing(path, folder):
             copy = stack.enter_context(UnnamedFile(unnamed_file(folder)))

@@ -1,6 +1,6 @@
 """Files that are written completely or not at all, unnamed files, and compressed files."""
 
-from talka.files.unnamed import UnnamedFile, unnamed_file
+from talka.files.unnamed import UnnamedFile, temporary_folder, unnamed_file
 from talka.files.writing import (
     TEMPORARY_NAME,
     errors_about,
@@ -16,6 +16,7 @@ __all__ = [
     "errors_about",
     "is_at",
     "lock_now",
+    "temporary_folder",
     "unnamed_file",
     "whole_file",
     "write_whole",

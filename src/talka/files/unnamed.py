@@ -68,6 +68,18 @@ def _as_bytes(buffer: Any) -> memoryview:
     return view.cast("B") if view.nbytes else memoryview(b"")  # an empty one cannot be cast
 
 
+def temporary_folder() -> Path:
+    """Return the folder for temporary files: TMPDIR, TEMP or TMP, otherwise /tmp or /var/tmp.
+
+    `tempfile.gettempdir` tries each by writing a named file, which SIGKILL would leave behind.
+    """
+    named = [os.environ.get(variable) for variable in ("TMPDIR", "TEMP", "TMP")]
+    for folder in (*filter(None, named), "/tmp", "/var/tmp"):  # not a fixed name in it
+        if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+            return Path(folder).absolute()
+    return Path.cwd()
+
+
 def unnamed_file(folder: Path) -> int:
     """Return the descriptor of a new file without a name in the file system of `folder`."""
     import tempfile  # here: the import is slow, and most commands make no such file

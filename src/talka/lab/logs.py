@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from talka.errors import OutputError
+from talka.files import temporary_folder
 
 TAIL_BYTES = 8_000
 Show = Callable[[bytes], object]
@@ -75,7 +76,7 @@ class Logs:
     def keep(self) -> None:
         """Copy unnamed logs to a new temporary folder."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="talka-lab-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="talka-lab-", dir=temporary_folder()))
             for rank, file in enumerate(self._files):
                 file.seek(0)
                 with _path(self._folder, rank).open("wb") as copy:
@@ -88,7 +89,9 @@ class Logs:
 
 def _open_all(folder: Path | None, num_ranks: int) -> list[IO[bytes]]:
     if folder is None:
-        return [tempfile.TemporaryFile(buffering=0) for _ in range(num_ranks)]
+        return [
+            tempfile.TemporaryFile(buffering=0, dir=temporary_folder()) for _ in range(num_ranks)
+        ]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return [_path(folder, rank).open("w+b", buffering=0) for rank in range(num_ranks)]

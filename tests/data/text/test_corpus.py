@@ -137,8 +137,8 @@ def test_a_function_of_ones_own_cuts_lines(tmp_path):
 @pytest.mark.parametrize(
     "tokens, shown", [(["new york"], "'new york'"), ([""], "''"), ([7], "7"), ("ab", "a str")]
 )
-def test_a_function_that_gives_no_words_is_an_error(tmp_path, tokens, shown):
-    with pytest.raises(TokenizerError, match=f"gave {shown}"):
+def test_a_function_that_returns_no_words_is_an_error(tmp_path, tokens, shown):
+    with pytest.raises(TokenizerError, match=f"returned {shown}"):
         scan(tmp_path, ["text"], tokenizer=lambda line: tokens)
 
 

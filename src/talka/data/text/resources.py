@@ -1,11 +1,11 @@
 """Resource limits of text processing, and progress callbacks."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from talka.errors import InvalidValueError
+from talka.files import temporary_folder
 from talka.machine import available_memory_bytes
 
 _USUAL_BYTES = 2_000_000_000
@@ -33,7 +33,7 @@ class Resources:
     """Memory budget for arrays that grow with the text; arrays beyond it are moved to `work_dir`.
     Not included: the interpreter and its packages (about 200 MB) and the words themselves."""
 
-    work_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
+    work_dir: Path = field(default_factory=temporary_folder)
     """Folder for unnamed temporary files, which disappear with the process."""
 
     def __post_init__(self) -> None:

@@ -25,6 +25,7 @@ from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
 from talka.events import EVENTS, Stream
 from talka.extras import require
+from talka.files import temporary_folder
 from talka.machine import num_cores
 
 # Seconds to wait after the first failure: another rank may have died before it.
@@ -205,7 +206,7 @@ class _Gang:
 
 def _open_log(path: Path | None) -> IO[bytes]:
     if path is None:
-        return tempfile.TemporaryFile(buffering=0)
+        return tempfile.TemporaryFile(buffering=0, dir=temporary_folder())
     path.parent.mkdir(exist_ok=True)
     return path.open("w+b", buffering=0)
 

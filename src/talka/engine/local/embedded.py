@@ -6,7 +6,6 @@ has a thread in the driver, which waits for its replies and so notices its death
 
 import itertools
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from talka.engine.storage import describe
 from talka.engine.store import Store
 from talka.errors import InvalidValueError, TalkaError, TaskDiedError
 from talka.events import Spilled, Stream, WorkerLost
+from talka.files import temporary_folder
 
 _MAX_SHIPPED = 1000  # functions that are recognised when they are submitted again
 _CLOSE_TIMEOUT_S = 1.0  # for threads in a native task, which nothing can interrupt
@@ -274,7 +274,7 @@ def _at_least_1(name: str, value: int | None, default: int) -> int:
 
 
 def _folder(spill_dir: str | Path | None) -> Path:
-    folder = Path(spill_dir) if spill_dir is not None else Path(tempfile.gettempdir())
+    folder = Path(spill_dir) if spill_dir is not None else temporary_folder()
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidValueError("spill_dir", str(folder), "a folder that you may write to")
     return folder
