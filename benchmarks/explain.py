@@ -53,7 +53,7 @@ def embed(path, out, epochs, *more):
     return json.loads(done.stdout)
 
 
-def seconds_by_part(out):
+def seconds_by_cost(out):
     """Return (predicted, measured) for the costs of a run that have both."""
     [run] = Path(f"{out}-runs").iterdir()
     return {
@@ -65,12 +65,12 @@ def seconds_by_part(out):
 
 def ratio_rows(runs):
     rows = []
-    for part in runs[0]:
-        predicted, measured = zip(*(run[part] for run in runs), strict=True)
+    for cost_id in runs[0]:
+        predicted, measured = zip(*(run[cost_id] for run in runs), strict=True)
         ratios = [after / before for before, after in zip(predicted, measured, strict=True)]
         rows.append(
             {
-                "part": part,
+                "cost": cost_id,
                 "measured/predicted": f"{statistics.median(ratios):.2f}",
                 "of runs": f"{min(ratios):.2f} to {max(ratios):.2f}",
                 "predicted s": f"{statistics.median(predicted):.2f}",
@@ -175,7 +175,7 @@ def main():
         for number in range(preset["runs"]):
             out = Path(name) / f"out-{number}"
             result = embed(path, out, preset["epochs"])
-            runs.append(seconds_by_part(out))
+            runs.append(seconds_by_cost(out))
             shutil.rmtree(out)
         jobs = dict(itertools.islice(TINY_JOBS.items(), preset["jobs"]))
         tiny = tiny_rows(Path(name), jobs, preset["times"])
