@@ -1,4 +1,4 @@
-"""From text to word ids and co-occurrence counts.
+"""Text to word ids and co-occurrence counts.
 
 `scan_corpus` reads text once into a `Corpus` (vocabulary and ids), `count_pairs` turns that into
 `PairBlocks`; `save_counted` and `load_counted` store both between runs.

@@ -34,7 +34,7 @@ class PairOptions:
     """Number of context words on either side of a word."""
 
     across_lines: bool = False
-    """Whether windows extend across line ends; they never extend across the end of a file."""
+    """True if windows extend across line ends; they never extend across the end of a file."""
 
     block_edge: int = 2048
     """Words per side of a block; with 2048 a float32 table of 100 columns takes 0.8 MB."""

@@ -71,7 +71,7 @@ class SpoolFile:
         self.num_bytes = 0
 
     def append(self, array: NDArray[Any]) -> int:
-        """Write at the end and say where; an array that does not fit leaves the rest as it was."""
+        """Append an array and return its position. One that does not fit changes nothing."""
         start = self.num_bytes
         try:
             self.num_bytes = self._file.write_at(np.ascontiguousarray(array).view(np.uint8), start)

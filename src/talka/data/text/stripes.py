@@ -1,4 +1,4 @@
-"""From rows to blocks, one stripe of blocks at a time.
+"""Rows to blocks, one stripe of blocks at a time.
 
 A stripe is the row of blocks that share their words. It is built from pieces: a piece is a few rows
 whose entries are sorted by column block. When all rows of a stripe are done, the sizes of its
