@@ -278,7 +278,14 @@ class TestExplain:
         assert printed["plan"]["num_partitions"] == 3
         parts = [row["cost_id"] for row in printed["predicted"]]
         supersteps = [f"superstep/{number}" for number in range(3)]
-        assert parts == ["start", "graph/read", "graph/build", "graph/supersteps", *supersteps]
+        assert parts == [
+            "start",
+            "graph/read",
+            "graph/build",
+            "graph/compile",
+            "graph/supersteps",
+            *supersteps,
+        ]
         whole = [row for row in printed["predicted"] if row["cost_id"] not in supersteps]
         assert printed["total_s"] == pytest.approx(sum(row["seconds"] for row in whole))
         assert {path.name for path in Path().iterdir()} == {"edges"}

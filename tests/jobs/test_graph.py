@@ -20,6 +20,7 @@ from talka.errors import (
 from talka.events import Measured, Predicted, Stream, SuperstepDone
 from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
+from talka.graph.programs import kernel_cache
 from talka.jobs.graph import Arguments, GraphConfig, GraphJob, Input, Placement
 from talka.jobs.graph import config as config_module
 from talka.jobs.graph.plan import plan_for_graph
@@ -80,7 +81,7 @@ class TestPlan:
 
     def test_it_is_said_before_the_file_is_read_how_large_it_is(self, edges):
         rows = {row.cost_id: row for row in GraphJob(config_for(edges)).explain()}
-        assert list(rows) == ["graph/read", "graph/build"]
+        assert list(rows) == ["graph/read", "graph/build", "graph/compile"]
         assert "about 300 edges" in rows["graph/build"].reason
         assert rows["graph/build"].seconds > 0.01, "kernels have to be loaded, however few edges"
         assert rows["graph/read"].seconds > 0
@@ -88,7 +89,8 @@ class TestPlan:
     def test_a_packed_file_says_that_nothing_is_known(self, edges):
         packed = edges.with_suffix(".txt.gz")
         packed.write_bytes(b"not looked at")
-        assert {row.seconds for row in GraphJob(config_for(packed)).explain()} == {None}
+        seconds = {row.cost_id: row.seconds for row in GraphJob(config_for(packed)).explain()}
+        assert (seconds["graph/read"], seconds["graph/build"]) == (None, None)
 
     def test_where_a_frontier_speaks_bytes_are_called_an_estimate(self, edges):
         arguments = Arguments(source=("1",))
@@ -120,6 +122,16 @@ class TestRunning:
         assert set(predicted) <= set(measured)
         assert result["sent_bytes"] == sum(predicted[part] for part in supersteps) > 0
         assert result["num_rows"] == job.answer.num_rows == 40
+
+    def test_compiling_is_predicted_until_it_has_been_done(self, edges, tmp_path, monkeypatch):
+        monkeypatch.setattr(kernel_cache, "folder", lambda: tmp_path)
+        job = GraphJob(config_for(edges))
+        [first] = [row for row in job.explain() if row.cost_id == "graph/compile"]
+        _, emitted = run(job)
+        assert "graph/compile" in {e.cost_id for e in emitted if isinstance(e, Measured)}
+        [second] = [row for row in job.explain() if row.cost_id == "graph/compile"]
+        assert first.seconds > 10 * second.seconds
+        assert "for the first time" in first.reason
 
     def test_what_was_loaded_for_the_plan_is_not_read_again(self, edges):
         job = GraphJob(config_for(edges))

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import numba
+
 MAX_PROGRAMS: Final = 500
 """Number of programs to keep; each takes about 200 kB with its machine code."""
 _MIN_AGE_S: Final = 3600.0
@@ -43,6 +45,21 @@ def folder() -> Path:
 @cache
 def _temporary() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="talka-kernels-")
+
+
+def was_compiled(algorithm: str) -> bool:
+    """Return whether the programs of an algorithm were compiled here before, so they only load."""
+    return _marker(algorithm).exists()
+
+
+def remember_compiled(algorithm: str) -> None:
+    """Record for later predictions that the programs of an algorithm are compiled."""
+    with contextlib.suppress(OSError):  # a full disk makes predictions worse, nothing else
+        _marker(algorithm).touch()
+
+
+def _marker(algorithm: str) -> Path:
+    return folder() / f"compiled_{algorithm}_with_numba_{numba.__version__}"
 
 
 def mark_used(path: Path) -> None:

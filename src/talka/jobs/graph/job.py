@@ -19,9 +19,10 @@ from talka.events import Event, Measured, Noted, Predicted, Stream, SuperstepDon
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
+from talka.graph.programs.kernel_cache import remember_compiled
 from talka.jobs.graph.config import GraphConfig
 from talka.jobs.graph.plan import Plan, estimated_plan, plan_for_graph
-from talka.jobs.graph.predictions import predict_reading, predict_supersteps
+from talka.jobs.graph.predictions import predict_compiling, predict_reading, predict_supersteps
 from talka.jobs.graph.sample import needs_sample
 from talka.jobs.graph.work import CheckpointFolder
 from talka.machine import peak_memory_bytes
@@ -91,7 +92,7 @@ class GraphJob:
 
     def explain(self) -> list[Predicted]:
         """Predict reading from the size of the file and, after `make_plan`, the supersteps."""
-        rows = predict_reading(self._config)
+        rows = [*predict_reading(self._config), *predict_compiling(self._config)]
         if self._plan is not None and self._algorithm.runs_program:
             rows += predict_supersteps(self._config, self._plan)
         return rows
@@ -102,6 +103,7 @@ class GraphJob:
             graph = self._graph or self._read(events)
             self._predict(graph, events)
             self.answer = self._answer(graph, events)
+            remember_compiled(self._config.algorithm)
             if self._out is not None:
                 assert self._unfinished is not None
                 self._unfinished.check_still_free()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from talka.events import Predicted
+from talka.graph.programs.kernel_cache import was_compiled
 from talka.graph.reading.detect import format_of
 from talka.inputs import is_piped
 from talka.jobs.graph.config import GraphConfig
@@ -18,6 +19,9 @@ _TEXT_BYTES_PER_S: Final = 100e6  # lines of ids parsed by two ordinary cores
 _BUILT_EDGES_PER_S: Final = 10e6  # renumbered and grouped in both directions by two ordinary cores
 _LOAD_S: Final = 0.5  # to load kernels from disk that were compiled before
 _LOAD_TO_BUILD_S: Final = 0.03  # the same for the kernels that renumber and group edges
+_COMPILE_S: Final = 1.0  # kernels of an edge program, 0.6 to 1.5 s on an ordinary core
+_LOAD_PROGRAM_S: Final = 0.02  # the same kernels from the cache
+_EDGE_PROGRAMS: Final = ("bfs", "pagerank", "sssp", "strong-components")
 _SAMPLE_BYTES: Final = 1 << 16
 _PLACE_BYTES: Final = 4
 _SUPERSTEP_S: Final = 0.003  # to submit tasks, collect reports and decide whether to halt
@@ -64,6 +68,17 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
             f"about {format_count(num_edges)} edges at {built} per second, after loading kernels",
         ),
     ]
+
+
+def predict_compiling(config: GraphConfig) -> list[Predicted]:
+    """Predict the compilation of the algorithm's edge programs; empty if it has none."""
+    if config.algorithm not in _EDGE_PROGRAMS:
+        return []
+    if was_compiled(config.algorithm):
+        seconds, reason = _LOAD_PROGRAM_S, "its kernels were compiled before and are loaded"
+    else:
+        seconds, reason = _COMPILE_S, "its kernels are compiled for the first time on this machine"
+    return [Predicted("graph/compile", None, seconds, reason)]
 
 
 def _unknown_reading(input_description: str) -> list[Predicted]:
