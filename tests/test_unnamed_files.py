@@ -51,6 +51,12 @@ def test_a_copy_has_the_same_bytes(file, tmp_path):
     assert read(target, 4) == b"abcd"
 
 
+def test_copying_more_than_there_is_fails(file, tmp_path):
+    file.write_at(b"abc", 0)
+    with pytest.raises(EOFError, match="2 bytes are missing"):
+        file.copy_to(UnnamedFile(unnamed_file(tmp_path)), 5)
+
+
 def test_the_descriptor_is_closed_with_the_owner(file):
     descriptor = file.descriptor
     with file:

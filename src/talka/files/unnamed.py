@@ -38,9 +38,12 @@ class UnnamedFile:
         """Append the first `num_bytes` bytes to an empty file, inside the kernel."""
         num_copied = 0
         while num_copied < num_bytes:
-            num_copied += os.sendfile(
+            count = os.sendfile(
                 target.descriptor, self.descriptor, num_copied, num_bytes - num_copied
             )
+            if count == 0:
+                raise EOFError(f"{num_bytes - num_copied} bytes are missing in an unnamed file")
+            num_copied += count
 
     def close(self) -> None:
         """Close the descriptor; a second call does nothing."""
