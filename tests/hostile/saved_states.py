@@ -1,4 +1,4 @@
-"""Saved states of exchanges that somebody damaged or forged, mostly with checksums that are right.
+"""Saved states of exchanges that were damaged or forged, mostly with correct checksums.
 
 A state is refused with SavedStateError, or it can be loaded and used: nothing else may happen.
 """
@@ -33,7 +33,8 @@ TEXTS = ["", "0", "-1", "1", "2", "1e9", "9" * 19, "9" * 400, "\u0663", " 1", "n
 KEYS = ["", "/", "worker", "worker/", "worker/residual", "worker/residual/", "owner/residual/fc.bias",
         "worker/times/0/fc.weight", "worker/times/-1/fc.weight", "worker/times/99/fc.weight", "worker/times/x",
         "worker/floor/0/fc.bias", "worker/floor/\u0663/fc.bias", "worker/start/fc.weight", "worker/start/fc.bias",
-        "worker/momentum/fc.weight", "worker/momentum/other", "other/residual/fc.bias"]  # fmt: skip
+        "worker/momentum/fc.weight", "worker/momentum/other", "other/residual/fc.bias", "worker/extra/",
+        "owner/extra/fc.bias", "extra/x", "worker/extra/0/x"]  # fmt: skip
 TYPES = [torch.float32, torch.float64, torch.int64, torch.int32, torch.bfloat16, torch.uint8, torch.bool,
          torch.complex64, torch.float8_e4m3fn, torch.float16]  # fmt: skip
 SIZES = [(), (0,), (1,), (5,), (6,), (30,), (31,), (5, 2), (6, 5), (5, 1, 2), (10_000,)]
