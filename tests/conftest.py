@@ -6,11 +6,15 @@ import signal
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.groups import Groups, check_name, needs_ray, place_of
 from tests.turns import turn
 
+# A test may be slow on a busy machine: that is not a failure.
+hypothesis.settings.register_profile("talka", deadline=None)
+hypothesis.settings.load_profile("talka")
 # The worker processes and Ray's workers must find the same modules as the tests.
 os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
 # A shell has what it starts in the background ignore Ctrl+C, and that is inherited. Tests send it.

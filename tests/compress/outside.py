@@ -42,9 +42,11 @@ class Steps(SectionCompressor):
     def spec(self):
         return f"steps:{self.count}"
 
+    @np.errstate(over="ignore", invalid="ignore")  # the largest floats are among the values
     def encode_section(self, values, residual, piece, draw, room):
         wanted = values if residual is None else values + residual
         step = np.abs(wanted).max(initial=1e-30) / np.float32(self.count)
+        step = np.nextafter(step, np.float32(0))  # so that the largest level does not overflow
         levels = np.rint(wanted / step).astype(np.int8)
         room[:4].view(np.float32)[0] = step
         room[4 : 4 + len(levels)] = levels.view(np.uint8)
@@ -52,6 +54,7 @@ class Steps(SectionCompressor):
             residual[:] = wanted - levels * step
         return 4 + len(levels)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def decode_section(self, body, out, *, add, scale):
         if len(body) != 4 + len(out):
             raise PayloadError(f"has {len(body)} bytes for {len(out)} values")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from talka.compress import (
@@ -27,6 +27,7 @@ FIXED_SIZE = [*specs.FIXED_SIZE, "steps:100", "halved"]
 SHAPES = {"fc.weight": (40, 50), "fc.bias": (50,), "scale": (1,), "conv.weight": (8, 4, 3, 3)}
 LAYOUT = layout_of(SHAPES)
 NUM_VALUES = LAYOUT[-1].stop
+LARGEST = np.array([np.finfo(np.float32).max], np.float32)
 LARGE = layout_of({"fc.weight": (400, 500), "fc.bias": (500,), "conv.weight": (64, 32, 3, 3)})
 
 
@@ -229,6 +230,7 @@ def test_only_its_own_payloads_are_read(spec):
 
 @pytest.mark.parametrize("spec", ALL)
 @settings(max_examples=25, deadline=None)
+@example(case=(LARGEST, layout_of({"w": (1,)})))
 @given(case=vectors(2000).flatmap(lambda one: st.tuples(st.just(one), layouts(len(one)))))
 def test_no_payload_is_longer_than_it_may_be(spec, case):
     values, layout = case
