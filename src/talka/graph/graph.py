@@ -96,10 +96,12 @@ class GraphData:
 
     @property
     def num_vertices(self) -> int:
+        """Number of vertices, those without edges included."""
         return self.out.num_rows
 
     @property
     def is_weighted(self) -> bool:
+        """True if edges have weights."""
         return self.out.weights is not None
 
     def number_of(self, vertex: int | str) -> int:

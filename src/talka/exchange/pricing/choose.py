@@ -30,6 +30,7 @@ class Choice:
 
     @property
     def reason(self) -> str:
+        """Formula behind the cost, with its numbers."""
         return self.cost.reason
 
 
