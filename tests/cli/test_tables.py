@@ -101,14 +101,14 @@ def test_the_costs_of_embeddings_fit(shown, tmp_path):
     text = write_small_text(tmp_path)
     small = ["--dim", 8, "--epochs", 12, "--threads", 1, "--window", 5]
     lines = shown("embed", text, "--out", "vectors", *small)
-    check_whole(lines, ["vocabulary", "cooccurrence", "train"])
+    check_whole(lines, ["embed/vocabulary", "embed/cooccurrence", "embed/train"])
 
 
 @pytest.mark.slow
 def test_the_demo_fits(shown):
     lines = shown("demo", "--epochs", 1)
     assert any(line.startswith("more neighbours  talka similar runs/") for line in lines)
-    check_whole(lines, ["vocabulary", "cooccurrence", "slices"])
+    check_whole(lines, ["embed/vocabulary", "embed/cooccurrence", "demo/slices"])
 
 
 @pytest.mark.usefixtures("lab_works")

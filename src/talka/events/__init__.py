@@ -2,6 +2,7 @@
 
 from talka.events.base import (
     EVENTS,
+    Considered,
     Event,
     Failure,
     Measured,
@@ -29,6 +30,7 @@ __all__ = [
     "EVENTS",
     "RUN_DIR_VARIABLE",
     "Comparison",
+    "Considered",
     "Event",
     "Failure",
     "Measured",

@@ -1,7 +1,7 @@
-"""Plan of a graph job: size of the graph and its partitions, and the speed of this machine.
+"""Size of a graph and its partitions, and how fast this machine passes over its edges.
 
-A small graph is read for its plan. The plan of a large graph is scaled up from a sample, so that it
-takes only seconds.
+A small graph is read for its plan. The layout of a large graph is scaled up from a sample, so that a
+plan takes only seconds.
 """
 
 import math
@@ -14,11 +14,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from talka.graph import Graph
+from talka.graph.algorithms import ALGORITHMS
+from talka.graph.algorithms.answers import numbers_of
 from talka.graph.building.memory import BUILD_BYTES, WEIGHT_BYTES
 from talka.graph.csr import Csr
 from talka.graph.kernels.gathering import GATHERS
 from talka.graph.kernels.threads import balanced_cuts, over_ranges
+from talka.jobs.graph.arguments import arguments_for
 from talka.jobs.graph.config import GraphConfig
+from talka.jobs.graph.levels import Levels, levels_from
 from talka.jobs.graph.sample import sample_of
 from talka.jobs.growth import extrapolated
 from talka.machine import num_cores
@@ -29,7 +33,7 @@ _IGNORES_DIRECTION: Final = ("components", "communities")
 """Algorithms that treat edges as undirected if there are several partitions."""
 
 
-class Plan(NamedTuple):
+class GraphLayout(NamedTuple):
     """Properties of a graph and its partitions that are known before the algorithm runs."""
 
     num_vertices: int
@@ -47,12 +51,17 @@ class Plan(NamedTuple):
     """Peak memory while the graph is built."""
     edges_per_s: float
     """Edges per second in one pass over all edges, measured on a sample of the rows."""
+    levels: Levels | None = None
+    """Levels of a search from the source of bfs and sssp; None for others and large graphs."""
     is_estimate: bool = False
-    """Whether the plan was scaled up from a sample; otherwise the whole graph was read."""
+    """Whether the layout was scaled up from a sample; otherwise the whole graph was read."""
 
 
-def plan_for_graph(graph: Graph, config: GraphConfig) -> Plan:
-    """Partition a graph as configured, and time a pass over a sample of its edges."""
+def layout_of(graph: Graph, config: GraphConfig, *, is_sample: bool = False) -> GraphLayout:
+    """Partition a graph as configured, and time a pass over a sample of its edges.
+
+    The paths of a sample say nothing about those of the whole graph.
+    """
     placement = config.placement
     whole = graph
     if config.algorithm in _IGNORES_DIRECTION and placement.num_partitions > 1:
@@ -61,7 +70,7 @@ def plan_for_graph(graph: Graph, config: GraphConfig) -> Plan:
     rows = [graph.out] if graph.into is graph.out else [graph.out, graph.into]
     if placement.num_partitions > 1:
         rows += [side for partition in cut.partitions for side in (partition.out, partition.into)]
-    return Plan(
+    return GraphLayout(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,
         num_partitions=placement.num_partitions,
@@ -71,11 +80,20 @@ def plan_for_graph(graph: Graph, config: GraphConfig) -> Plan:
         graph_bytes=sum(_bytes_of(side) for side in rows),
         peak_bytes=graph.num_edges * (BUILD_BYTES + WEIGHT_BYTES * graph.is_weighted),
         edges_per_s=_sampled_rate(graph.into, graph.num_vertices),
+        levels=_levels(graph, config) if not is_sample else None,
     )
 
 
-def estimated_plan(config: GraphConfig) -> Plan | None:
-    """Estimate the plan for a large file from a sample; None if its format cannot be sampled."""
+def _levels(graph: Graph, config: GraphConfig) -> Levels | None:
+    """Return how a search spreads from the source of the algorithm; None if it has none."""
+    if not ALGORITHMS[config.algorithm].needs_source:
+        return None
+    sources = arguments_for(config, graph)["source"]
+    return levels_from(graph.out, numbers_of(graph, sources, "source").tolist())
+
+
+def estimated_layout(config: GraphConfig) -> GraphLayout | None:
+    """Estimate the layout of a large graph from a sample; None if its format cannot be sampled."""
     source = config.input
     with TemporaryDirectory(prefix="talka-") as folder:
         sample = sample_of(Path(source.edges), source.file_format, Path(folder))
@@ -92,22 +110,22 @@ def estimated_plan(config: GraphConfig) -> Plan | None:
             for path in (sample.half, sample.whole)
         )
     doublings = math.log2(max(1.0, sample.growth))
-    first, plan = plan_for_graph(half, config), plan_for_graph(whole, config)
+    first, layout = (layout_of(graph, config, is_sample=True) for graph in (half, whole))
 
     def grown(half: int, whole: int) -> int:
         return round(extrapolated(half, whole, doublings))
 
-    num_vertices = grown(first.num_vertices, plan.num_vertices)
+    num_vertices = grown(first.num_vertices, layout.num_vertices)
     if (id_range := _range_of_ids(whole)) is not None:
         num_vertices = min(num_vertices, id_range)
-    most_mirrors = num_vertices * (plan.num_partitions - 1)
-    num_edges = round(plan.num_edges * sample.growth)
-    return plan._replace(
+    most_mirrors = num_vertices * (layout.num_partitions - 1)
+    num_edges = round(layout.num_edges * sample.growth)
+    return layout._replace(
         num_vertices=num_vertices,
         num_edges=num_edges,
-        num_mirrors=min(grown(first.num_mirrors, plan.num_mirrors), most_mirrors),
-        graph_bytes=round(plan.graph_bytes * sample.growth),
-        peak_bytes=round(plan.peak_bytes * sample.growth),
+        num_mirrors=min(grown(first.num_mirrors, layout.num_mirrors), most_mirrors),
+        graph_bytes=round(layout.graph_bytes * sample.growth),
+        peak_bytes=round(layout.peak_bytes * sample.growth),
         edges_per_s=_sampled_rate(whole.into, num_vertices),
         is_estimate=True,
     )

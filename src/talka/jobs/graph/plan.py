@@ -1,4 +1,4 @@
-"""The graph job: read edges, run an algorithm, write a value for every vertex.
+"""The plan of a graph algorithm: read edges, run an algorithm, write a value for every vertex.
 
     file -> graph -> partitions -> supersteps -> FILE
 
@@ -6,7 +6,6 @@ Checkpoints are saved in FILE.unfinished, and `resume` continues from the last o
 """
 
 import contextlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,27 @@ import pyarrow as pa
 from talka.data.writing import check_answer_fits, format_of_output, write_answer
 from talka.engine.by_name import engine_by_name
 from talka.errors import EdgeFileError, GraphError, InvalidValueError, OptionError
-from talka.events import Event, Measured, Noted, Predicted, Stream, SuperstepDone
+from talka.events import Event, Measured, Noted, Stream, SuperstepDone
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
 from talka.graph.programs.kernel_cache import remember_compiled
+from talka.jobs.graph.arguments import arguments_for
 from talka.jobs.graph.config import GraphConfig
-from talka.jobs.graph.plan import Plan, estimated_plan, plan_for_graph
+from talka.jobs.graph.layout import GraphLayout, estimated_layout, layout_of
 from talka.jobs.graph.predictions import predict_compiling, predict_reading, predict_supersteps
 from talka.jobs.graph.sample import needs_sample
 from talka.jobs.graph.work import CheckpointFolder
 from talka.machine import peak_memory_bytes
+from talka.plans import Part
 
 _UNREADABLE = (EdgeFileError, GraphError, pa.ArrowException, OSError)
 _USES_PLANNED_CUT = ("bfs", "sssp", "pagerank")
 """Algorithms that run on the partitions that predictions are made from, so a plan costs little."""
 
 
-class GraphJob:
-    """A graph algorithm on a file of edges, as a `talka.jobs.base.Job`.
+class GraphPlan:
+    """A graph algorithm on a file of edges, as a `talka.plans.Plan`.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ class GraphJob:
         self._algorithm = ALGORITHMS[config.algorithm]
         self._watch = watch or (lambda event: None)
         self._graph: Graph | None = None
-        self._plan: Plan | None = None
+        self._layout: GraphLayout | None = None
+        self._measured: list[Measured] = []
         self.name = f"graph-{config.algorithm}"
         self.config = {**config.resolved(), "out": str(out), "resume": resume}
         self.answer: Any = None
@@ -77,29 +79,38 @@ class GraphJob:
         """Whether a checkpoint was saved."""
         return self._unfinished is not None and self._unfinished.has_progress
 
-    def make_plan(self, events: Stream) -> Plan:
-        """Read and partition the graph, or a sample of a large one, for a better `explain`."""
-        plan = None
-        if needs_sample(Path(self._config.input.edges)):
-            # A sample can be invalid although the file is valid: its header may count all lines.
-            with events.phase("graph/sample"), contextlib.suppress(*_UNREADABLE):
-                plan = estimated_plan(self._config)
-        if plan is None:
-            self._graph = self._read(events)
-            plan = plan_for_graph(self._graph, self._config)
-        self._plan = plan
-        return plan
+    @property
+    def planned_s(self) -> float:
+        """Seconds of reading and building a small graph while planning."""
+        return sum(cost.seconds or 0.0 for cost in self._measured)
 
-    def explain(self) -> list[Predicted]:
-        """Predict reading from the size of the file and, after `make_plan`, the supersteps."""
-        rows = [*predict_reading(self._config), *predict_compiling(self._config)]
-        if self._plan is not None and self._algorithm.runs_program:
-            rows += predict_supersteps(self._config, self._plan)
-        return rows
+    def prepare(self, events: Stream) -> GraphLayout:
+        """Read a graph, or a sample of a large one, so that supersteps can be predicted.
+
+        What was read is not read again by `run`.
+        """
+        with events.listening(self._note_measured):
+            if needs_sample(Path(self._config.input.edges)):
+                # A sample can be invalid although the file is valid: its header may count all lines.
+                with events.phase("graph/sample"), contextlib.suppress(*_UNREADABLE):
+                    self._layout = estimated_layout(self._config)
+            if self._layout is None:
+                self._graph = self._read(events)
+                self._layout = layout_of(self._graph, self._config)
+        return self._layout
+
+    def explain(self) -> Part:
+        """Predict reading from the size of the file and, after `prepare`, the supersteps."""
+        parts = [*predict_reading(self._config), *predict_compiling(self._config)]
+        if self._layout is not None and self._algorithm.runs_program:
+            parts.append(predict_supersteps(self._config, self._layout))
+        return Part.of("graph", parts)
 
     def run(self, events: Stream) -> dict[str, Any]:
         totals = _Totals()
         with events.listening(totals.add), events.listening(self._watch), self._work_folder():
+            for cost in self._measured:
+                events.emit(cost)
             graph = self._graph or self._read(events)
             self._predict(graph, events)
             self.answer = self._answer(graph, events)
@@ -118,6 +129,10 @@ class GraphJob:
             **totals.result(),
             "peak_memory_bytes": peak_memory_bytes(),
         }
+
+    def _note_measured(self, event: Event) -> None:
+        if isinstance(event, Measured) and event.cost_id != "graph/sample":
+            self._measured.append(event)
 
     @contextlib.contextmanager
     def _work_folder(self) -> Any:
@@ -149,12 +164,12 @@ class GraphJob:
 
     def _predict(self, graph: Graph, events: Stream) -> None:
         """Predict the supersteps from the graph that was read, unless that was done before."""
-        is_exact = self._plan is not None and not self._plan.is_estimate
+        is_exact = self._layout is not None and not self._layout.is_estimate
         if not is_exact and self._config.algorithm in _USES_PLANNED_CUT:
             with events.phase("graph/plan"):
-                self._plan = plan_for_graph(graph, self._config)
-            for row in predict_supersteps(self._config, self._plan):
-                events.emit(row)
+                self._layout = layout_of(graph, self._config)
+            for event in predict_supersteps(self._config, self._layout).events():
+                events.emit(event)
 
     def _answer(self, graph: Graph, events: Stream) -> Any:
         if not self._algorithm.runs_program:
@@ -172,27 +187,6 @@ class GraphJob:
             )
             arguments = arguments_for(self._config, graph)
             return self._algorithm.function(graph, **arguments, options=options)
-
-
-def arguments_for(config: GraphConfig, graph: Graph) -> dict[str, Any]:
-    """Return the keyword arguments of the algorithm, except the graph and its options."""
-    arguments = config.arguments
-    keywords: dict[str, Any] = {
-        "damping": arguments.damping,
-        "num_supersteps": arguments.num_supersteps,
-        "tolerance": arguments.tolerance,
-    }
-    if arguments.source:
-        name = "source" if ALGORITHMS[config.algorithm].needs_source else "sources"
-        keywords[name] = _ids(arguments.source, graph)
-    return {name: value for name, value in keywords.items() if value is not None}
-
-
-def _ids(typed: Sequence[str], graph: Graph) -> list[int | str]:
-    """Convert ids to the type of the graph's ids; the graph rejects text that is not a number."""
-    if graph.ids.are_strings:
-        return list(typed)
-    return [int(text) if text.lstrip("-").isdecimal() else text for text in typed]
 
 
 class _Totals:
