@@ -74,7 +74,7 @@ def _started_s(plan: Plan) -> float:
 
 
 def _judge_profile(predicted: Part, comparisons: Sequence[Comparison]) -> None:
-    """Tell the profile of this machine which predictions were right."""
+    """Compare predictions with measurements, so that wrong trials are repeated."""
     measured_s = {
         cost.cost_id: cost.measured.seconds
         for cost in comparisons

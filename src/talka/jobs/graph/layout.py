@@ -60,7 +60,7 @@ class GraphLayout(NamedTuple):
 def layout_of(graph: Graph, config: GraphConfig, *, is_sample: bool = False) -> GraphLayout:
     """Partition a graph as configured, and time a pass over a sample of its edges.
 
-    The paths of a sample say nothing about those of the whole graph.
+    Levels are not counted in a sample, as its paths are not those of the whole graph.
     """
     placement = config.placement
     whole = graph

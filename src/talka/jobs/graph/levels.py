@@ -1,4 +1,4 @@
-"""How a search spreads over a graph: its levels, counted by a pilot, or extrapolated from it.
+"""Levels of a search over a graph: counted by a pilot, or extrapolated from it.
 
 A frontier program takes one superstep per level, so their number decides its time on long paths. The
 pilot is a search by one thread that ends after a few million edges.
