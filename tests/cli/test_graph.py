@@ -22,8 +22,9 @@ import pytest
 
 from talka.cli.graph_output import SuperstepLines, as_line
 from talka.cli.main import main
-from talka.events import Measured, SuperstepDone, read_run
+from talka.events import Measured, read_run
 from talka.graph.algorithms import ALGORITHMS
+from talka.graph.events import SuperstepDone
 from tests.waiting import wait_until
 
 TALKA = [sys.executable, "-m", "talka.cli.main"]

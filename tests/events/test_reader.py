@@ -3,16 +3,8 @@ import json
 import pytest
 
 from talka.errors import RunDirectoryError
-from talka.events import (
-    Comparison,
-    Failure,
-    Measured,
-    Predicted,
-    RunStarted,
-    StepDone,
-    compare,
-    read_run,
-)
+from talka.events import Comparison, Failure, Measured, Predicted, RunStarted, compare, read_run
+from talka.train.events import StepDone
 
 
 def write_lines(folder, *, writer="events.jsonl", lines=()):
@@ -116,7 +108,7 @@ def test_huge_numbers_and_deep_nesting_are_damage(tmp_path, line):
 
 
 def test_a_line_longer_than_any_event_is_damage_and_is_not_kept_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("talka.events.reader._MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("talka.events.reader.MAX_LINE_BYTES", 100)
     write_lines(tmp_path, lines=[started(1, "a"), started(2, "x" * 1_000), started(3, "c")])
     record = read_run(tmp_path)
     assert [stamped.event.name for stamped in record.events] == ["a", "c"]

@@ -20,7 +20,7 @@ from typing import Any
 from unittest import mock
 
 from talka.cli.main import main
-from talka.events import EVENTS
+from talka.events import registered
 from tests.hostile.outcome import Outcome
 
 EVIL = "<script>document.title='owned'</script>"
@@ -92,7 +92,7 @@ def _line(chance: random.Random) -> bytes:
 
 def _event(chance: random.Random) -> dict[str, Any]:
     """An event whose fields are mostly of their types, and some of them extreme."""
-    kind = chance.choice(list(EVENTS.values()))
+    kind = chance.choice(list(registered().values()))
     event: dict[str, Any] = {"event": kind.__name__, "time_s": chance.uniform(1.7e9, 1.7e9 + 50)}
     for field in dataclasses.fields(kind):
         event[field.name] = _field(str(field.type), chance)

@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from talka.engine.events import TasksRan
 from talka.errors import OutputError, RunDirectoryError
-from talka.events import (
-    Measured,
-    Run,
-    Stream,
-    TasksRan,
-    read_run,
-)
+from talka.events import Measured, Run, Stream, read_run
 from talka.report import SECTIONS, ReportSection, write_report
 from talka.report.page import page
 from tests.report.samples import (

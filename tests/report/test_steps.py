@@ -2,10 +2,11 @@ import re
 
 import pytest
 
-from talka.events import ResidualNorm, RunEnded, RunRecord, Stamped, StepDone, read_run
+from talka.events import RunEnded, RunRecord, Stamped, read_run
 from talka.report.page import page
 from talka.report.step_series import NormSeen, norms_of, steps_of, thinned_norms, thinned_steps
 from talka.report.steps import steps_section
+from talka.train.events import ResidualNorm, StepDone
 from tests.report.samples import NUM_RANKS, NUM_STEPS, write_run
 from tests.report.test_page import plot
 

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from talka.events import RunEnded, RunRecord, Stamped, SuperstepDone, TaskAgain
+from talka.engine.events import TaskAgain
+from talka.events import RunEnded, RunRecord, Stamped
+from talka.graph.events import SuperstepDone
 from talka.report.page import page
 from talka.report.superstep_series import Superstep, supersteps_of, thinned_supersteps
 from talka.report.supersteps import supersteps_section

@@ -1,8 +1,12 @@
-"""Events of a run: written as JSON lines, shown as progress bars, read by the report page."""
+"""Events of a run: written as JSON lines, shown as progress bars, read by the report page.
+
+Here are the events that every run has. Those of a pillar are in its own module, such as
+`talka.train.events`, and can be imported from here, too.
+"""
+
+from typing import Any
 
 from talka.events.base import (
-    EVENTS,
-    Event,
     Failure,
     Measured,
     Noted,
@@ -10,23 +14,17 @@ from talka.events.base import (
     PhaseEnded,
     PhaseStarted,
     Predicted,
-    ResidualNorm,
     RunEnded,
     RunStarted,
-    Spilled,
-    StepDone,
-    SuperstepDone,
-    TaskAgain,
-    TasksRan,
-    WorkerLost,
 )
+from talka.events.parsing import Stamped
 from talka.events.progress import progress_in_terminal
-from talka.events.reader import Comparison, RunRecord, Stamped, compare, read_run
+from talka.events.reader import Comparison, RunRecord, compare, read_run
+from talka.events.registry import Event, find, register, registered
 from talka.events.run import RUN_DIR_VARIABLE, Run
 from talka.events.stream import Phase, Stream
 
 __all__ = [
-    "EVENTS",
     "RUN_DIR_VARIABLE",
     "Comparison",
     "Event",
@@ -38,20 +36,23 @@ __all__ = [
     "PhaseEnded",
     "PhaseStarted",
     "Predicted",
-    "ResidualNorm",
     "Run",
     "RunEnded",
     "RunRecord",
     "RunStarted",
-    "Spilled",
     "Stamped",
-    "StepDone",
     "Stream",
-    "SuperstepDone",
-    "TaskAgain",
-    "TasksRan",
-    "WorkerLost",
     "compare",
     "progress_in_terminal",
     "read_run",
+    "register",
+    "registered",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return an event of a pillar, which is imported at its first use."""
+    kind = None if name.startswith("_") else find(name)
+    if kind is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return kind.type

@@ -1,40 +1,20 @@
-"""Reader of run directories, including those of runs that are not finished or were killed.
+"""Reader of run directories, including those of runs that are not finished or were killed."""
 
-Files may be damaged or forged, so every field is checked: numbers are small enough to be summed and
-plotted, and texts can be encoded as UTF-8.
-"""
-
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple
 
 from talka.errors import RunDirectoryError
-from talka.events.base import EVENTS, Event, Measured, Predicted, RunEnded
+from talka.events.base import Measured, Predicted, RunEnded
+from talka.events.fields import is_deep
 from talka.events.liveness import has_living_writer
+from talka.events.parsing import MAX_LINE_BYTES, Problem, Stamped, parsed
+from talka.events.registry import Event
 
 DRIVER: Final = "driver"
-MAX_TIME_S: Final = 1e11  # the year 5138, which calendar functions can still format
-MAX_INT: Final = 2**63
-MAX_FLOAT: Final = 1e100  # sums, means and ratios of such numbers are still finite
-_MAX_LINE_BYTES: Final = 1 << 24
-_MAX_DEPTH: Final = 50
-_FORMER_NAMES: Final = {"part": "cost_id", "exchange_s": "wait_s"}
-"""Current name of each event field that earlier versions wrote under another name."""
-_Problem = Literal["cut", "unknown", "damaged"]
-"""Why a line is not an event: cut off at the end of a file, written by a newer version, or neither."""
-
-
-class Stamped(NamedTuple):
-    """An event with the time at which it was written and its writer (`driver`, `rank-3`)."""
-
-    time_s: float
-    source: str
-    event: Event
 
 
 class Comparison(NamedTuple):
@@ -109,7 +89,7 @@ def read_run(path: Path) -> RunRecord:
 def _read(path: Path) -> RunRecord:
     files = _event_files(path)
     events: list[Stamped] = []
-    problems: Counter[_Problem] = Counter()
+    problems: Counter[Problem] = Counter()
     for file in files:
         for line in _read_file(file):
             if isinstance(line, Stamped):
@@ -187,94 +167,25 @@ def _event_files(path: Path) -> list[Path]:
     return files
 
 
-def _read_file(file: Path) -> Iterator["Stamped | _Problem"]:
+def _read_file(file: Path) -> Iterator[Stamped | Problem]:
     source = file.name.removeprefix("events").removesuffix(".jsonl").lstrip(".") or DRIVER
     with file.open("rb") as lines:
-        while line := lines.readline(_MAX_LINE_BYTES):
+        while line := lines.readline(MAX_LINE_BYTES):
             is_whole = line.endswith(b"\n")
-            if not is_whole and len(line) == _MAX_LINE_BYTES:
-                while (rest := lines.readline(_MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+            if not is_whole and len(line) == MAX_LINE_BYTES:
+                while (rest := lines.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                     pass
                 yield "damaged"
                 continue
-            parsed = _parsed(line.decode("utf-8", "replace"), source)
-            yield "cut" if parsed == "damaged" and not is_whole else parsed
-
-
-def _parsed(line: str, source: str) -> "Stamped | _Problem":
-    try:
-        fields = json.loads(line, parse_constant=_refuse)
-        kind = EVENTS.get(fields["event"])
-        time_s = fields["time_s"]
-        if not _fits(time_s, float) or not 0 <= time_s <= MAX_TIME_S:
-            return "damaged"
-        if kind is None:
-            return "unknown"
-        _adopt_former_names(fields)
-        known = [field for field in dataclasses.fields(kind) if field.name in fields]
-        if not all(_fits(fields[field.name], field.type) for field in known):
-            return "damaged"
-        event = kind(**{field.name: _printable(fields[field.name]) for field in known})
-        return Stamped(float(time_s), source, event)
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return "damaged"
-
-
-def _adopt_former_names(fields: dict[str, Any]) -> None:
-    """Add the current names of fields that earlier versions wrote under other names."""
-    for former, name in _FORMER_NAMES.items():
-        if former in fields:
-            fields.setdefault(name, fields[former])
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Return whether a value has the declared type of its field and is safe to compute with.
-
-    >>> _fits(3, float), _fits(None, float), _fits(None, float | None), _fits("3", int)
-    (True, False, True, False)
-    >>> _fits(10**400, int), _fits(10**400, float), _fits(True, int)
-    (False, False, False)
-    """
-    if get_origin(kind) is Literal:
-        return isinstance(value, str) and value in get_args(kind)
-    if isinstance(kind, UnionType):
-        return any(_fits(value, option) for option in get_args(kind))
-    if not isinstance(value, int | float if kind is float else kind) or isinstance(value, bool):
-        return False
-    return not isinstance(value, int | float) or abs(value) <= (
-        MAX_INT if isinstance(value, int) else MAX_FLOAT
-    )
-
-
-def _printable(value: Any) -> Any:
-    """Replace lone surrogates in a text: JSON can contain them, but UTF-8 cannot encode them."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+            content = parsed(line, source)
+            yield "cut" if content == "damaged" and not is_whole else content
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         with path.open("rb") as file:
-            text = file.read(_MAX_LINE_BYTES).decode("utf-8")
+            text = file.read(MAX_LINE_BYTES).decode("utf-8")
         value = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and not _is_deep(value) else None
-
-
-def _is_deep(value: Any) -> bool:
-    """Return whether values are nested too deeply for recursive code."""
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return False
-    return True
+    return value if isinstance(value, dict) and not is_deep(value) else None

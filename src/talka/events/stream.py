@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from talka.errors import RunDirectoryError
-from talka.events.base import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted
+from talka.events.base import Measured, PhaseAdvanced, PhaseEnded, PhaseStarted
+from talka.events.registry import Event
 from talka.guard import Caught, is_signal, logger
 
 Listener = Callable[[Event], None]

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from talka.events import PhaseEnded, PhaseStarted, RunRecord, TasksRan
+from talka.engine.events import TasksRan
+from talka.events import PhaseEnded, PhaseStarted, RunRecord
 from talka.report.base import span_of
 
 MAX_BARS = 4000  # a browser draws these at once; 20,000 take seconds at every zoom

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from talka.events import RunEnded, RunRecord
-from talka.events.reader import MAX_TIME_S
+from talka.events.fields import MAX_TIME_S
 
 _MAX_DIGITS = 18  # Python refuses to read numbers of thousands of digits
 

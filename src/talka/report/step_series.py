@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from talka.events import ResidualNorm, RunRecord, StepDone
+from talka.events import RunRecord
 from talka.report.thinning import thinned
+from talka.train.events import ResidualNorm, StepDone
 
 KINDS = {
     "computing": "compute_s",

@@ -4,7 +4,8 @@ import shlex
 import time
 from typing import Any, NamedTuple
 
-from talka.events import RunRecord, Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.engine.events import Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.events import RunRecord
 from talka.report.base import ReportSection, span_of
 from talka.report.markup import escaped, facts
 from talka.units import format_bytes, format_count, format_seconds

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from talka.events import RunRecord, SuperstepDone, TaskAgain
+from talka.engine.events import TaskAgain
+from talka.events import RunRecord
+from talka.graph.events import SuperstepDone
 from talka.report.thinning import MAX_POINTS, thinned
 
 

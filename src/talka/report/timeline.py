@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from talka.events import RunRecord, WorkerLost
+from talka.engine.events import WorkerLost
+from talka.events import RunRecord
 from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, merged, with_few_kinds
 from talka.report.base import ReportSection, TimeSpan, natural_order, span_of
 from talka.report.markup import note

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from talka.events import Failure, RunRecord, Stamped, TaskAgain, WorkerLost
+from talka.engine.events import TaskAgain, WorkerLost
+from talka.events import Failure, RunRecord, Stamped
 from talka.report.base import ReportSection, span_of
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.units import format_seconds

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from talka.events import RunRecord, TasksRan
+from talka.engine.events import TasksRan
+from talka.events import RunRecord
 from talka.report.base import ReportSection, natural_order
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.units import format_bytes, format_seconds

@@ -23,7 +23,7 @@ from talka.engine.local.lifeline import end_group
 from talka.engine.local.processes import WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
-from talka.events import EVENTS, Stream
+from talka.events import Stream, registered
 from talka.extras import require
 from talka.files import temporary_folder
 from talka.machine import num_cores
@@ -183,7 +183,7 @@ class _Gang:
         except WorkerDied as death:
             return Sign(rank, time.monotonic(), died=True, how=f"died ({death})")
         if "event" in frame:
-            self._events.notify_listeners(EVENTS[frame["event"]](*frame["fields"]))
+            self._events.notify_listeners(registered()[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
             problem = TaskProblem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"

@@ -1,0 +1,58 @@
+"""One line of an event file as an event.
+
+Files may be damaged or forged, so every field is checked: numbers are small enough to be summed and
+plotted, and texts can be encoded as UTF-8.
+"""
+
+import json
+from typing import Any, Final, Literal, NamedTuple
+
+from talka.events.fields import MAX_TIME_S, fits, printable
+from talka.events.registry import Event, Kind, find
+
+MAX_LINE_BYTES: Final = 1 << 24
+Problem = Literal["cut", "unknown", "damaged"]
+"""Why a line is not an event: cut off at the end of a file, written by a newer version, or neither."""
+
+
+class Stamped(NamedTuple):
+    """An event with the time at which it was written and its writer (`driver`, `rank-3`)."""
+
+    time_s: float
+    source: str
+    event: Event
+
+
+def parsed(line: bytes, source: str) -> Stamped | Problem:
+    """Return the event of a line, or why there is none."""
+    try:
+        fields = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse)
+        kind = find(fields["event"])
+        time_s = fields["time_s"]
+        if type(time_s) not in (int, float) or not 0 <= time_s <= MAX_TIME_S:
+            return "damaged"
+        if kind is None:
+            return "unknown"
+        event = _decoded(kind, fields)
+        return "damaged" if event is None else Stamped(float(time_s), source, event)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "damaged"
+
+
+def _decoded(kind: Kind, fields: dict[str, Any]) -> Event | None:
+    """Return the event; None if a field has a value that is not allowed."""
+    for former, name in kind.type.FORMER_NAMES.items():
+        if former in fields:
+            fields.setdefault(name, fields[former])
+    values = {}
+    for name, allowed in kind.fields:
+        if name in fields:
+            value = fields[name]
+            if not fits(value, allowed):
+                return None
+            values[name] = printable(value) if type(value) is str else value
+    return kind.type(**values)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
