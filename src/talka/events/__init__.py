@@ -17,9 +17,11 @@ from talka.events.base import (
     RunEnded,
     RunStarted,
 )
-from talka.events.parsing import Stamped
+from talka.events.costs import Comparison, compare
+from talka.events.following import Follower, follow, read_run
+from talka.events.parsing import Stamped, Unknown
 from talka.events.progress import progress_in_terminal
-from talka.events.reader import Comparison, RunRecord, compare, read_run
+from talka.events.record import Fold, RunRecord
 from talka.events.registry import Event, find, register, registered
 from talka.events.run import RUN_DIR_VARIABLE, Run
 from talka.events.stream import Phase, Stream
@@ -29,6 +31,8 @@ __all__ = [
     "Comparison",
     "Event",
     "Failure",
+    "Fold",
+    "Follower",
     "Measured",
     "Noted",
     "Phase",
@@ -42,7 +46,9 @@ __all__ = [
     "RunStarted",
     "Stamped",
     "Stream",
+    "Unknown",
     "compare",
+    "follow",
     "progress_in_terminal",
     "read_run",
     "register",

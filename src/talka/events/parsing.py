@@ -5,14 +5,26 @@ plotted, and texts can be encoded as UTF-8.
 """
 
 import json
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from talka.events.fields import MAX_TIME_S, fits, printable
+from talka.events.fields import MAX_TIME_S, checked, fits, printable
 from talka.events.registry import Event, Kind, find
 
 MAX_LINE_BYTES: Final = 1 << 24
-Problem = Literal["cut", "unknown", "damaged"]
-"""Why a line is not an event: cut off at the end of a file, written by a newer version, or neither."""
+_MAX_KIND_CHARACTERS: Final = 200
+Problem = Literal["cut", "damaged"]
+"""Why a line is not an event: cut off at the end of a file, or anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Event):
+    """An event of a kind that nobody has registered, such as one of a newer version."""
+
+    kind: str
+    """Name of the class of the event where it was written."""
+    fields: dict[str, Any]
+    """The other values of its line, without the time. Lists and objects can be among them."""
 
 
 class Stamped(NamedTuple):
@@ -31,9 +43,7 @@ def parsed(line: bytes, source: str) -> Stamped | Problem:
         time_s = fields["time_s"]
         if type(time_s) not in (int, float) or not 0 <= time_s <= MAX_TIME_S:
             return "damaged"
-        if kind is None:
-            return "unknown"
-        event = _decoded(kind, fields)
+        event = _unknown(fields) if kind is None else _decoded(kind, fields)
         return "damaged" if event is None else Stamped(float(time_s), source, event)
     except (ValueError, LookupError, TypeError, RecursionError):
         return "damaged"
@@ -52,6 +62,14 @@ def _decoded(kind: Kind, fields: dict[str, Any]) -> Event | None:
                 return None
             values[name] = printable(value) if type(value) is str else value
     return kind.type(**values)
+
+
+def _unknown(fields: dict[str, Any]) -> Unknown | None:
+    name = fields["event"]
+    if not isinstance(name, str) or not 0 < len(name) <= _MAX_KIND_CHARACTERS:
+        return None
+    others = {key: value for key, value in fields.items() if key not in ("event", "time_s")}
+    return Unknown(printable(name), checked(others))
 
 
 def _refuse(constant: str) -> None:

@@ -5,16 +5,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from talka.events import RunRecord
-from talka.report.base import ReportSection, natural_order
+from talka.report.base import PageSection, ReportSection, natural_order
 from talka.report.markup import escaped, note
 from talka.report.plots import PALETTE, as_html, label, step_plot
 from talka.report.step_series import (
     KINDS,
     NormSeen,
     StepPoint,
-    norms_of,
-    num_workers_of,
-    steps_of,
+    StepSeries,
     thinned_norms,
     thinned_steps,
 )
@@ -29,13 +27,17 @@ _LOOKS = [(color, dash) for dash in ("solid", "dot") for color in PALETTE]
 
 def steps_section(record: RunRecord) -> ReportSection | None:
     """Build the section of a training run; None for a run without steps."""
-    steps, norms = steps_of(record), norms_of(record)
+    series = record.fold(StepSeries)
+    steps = series.steps()
     if not steps:
         return None
     timed = [step for step in steps if not step.is_first] or steps
-    body = f"<p>{escaped(_in_words(steps, timed, num_workers_of(record)))}</p>"
-    body += _seconds_plot(timed) + _bytes_plot(steps) + _norms_plot(norms)
+    body = f"<p>{escaped(_in_words(steps, timed, series.num_workers))}</p>"
+    body += _seconds_plot(timed) + _bytes_plot(steps) + _norms_plot(series.norms())
     return ReportSection("Training steps", body)
+
+
+STEPS = PageSection(steps_section, (StepSeries,), pillar="train")
 
 
 def _in_words(steps: Sequence[StepPoint], timed: Sequence[StepPoint], num_workers: int) -> str:
