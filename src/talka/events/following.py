@@ -118,7 +118,7 @@ class Follower:
             time.sleep(every_s)
 
     def finish(self) -> None:
-        """Count last lines that are not whole: nobody will write the rest of them."""
+        """Count last lines that are not whole, as no more will be written."""
         events: list[Stamped] = []
         problems: Counter[Problem] = Counter()
         for tail in self._tails.values():

@@ -14,12 +14,12 @@ from talka.events.registry import Event, Kind, find
 MAX_LINE_BYTES: Final = 1 << 24
 _MAX_KIND_CHARACTERS: Final = 200
 Problem = Literal["cut", "damaged"]
-"""Why a line is not an event: cut off at the end of a file, or anything else."""
+"""Why a line is not an event: cut off at the end of a file, or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Event):
-    """An event of a kind that nobody has registered, such as one of a newer version."""
+    """An event of a kind that is not registered, such as one from a newer version."""
 
     kind: str
     """Name of the class of the event where it was written."""

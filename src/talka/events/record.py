@@ -63,7 +63,7 @@ class RunRecord:
         self.result = result
         """Content of `result.json`; None if the run did not finish."""
         self.num_by_kind: Counter[type[Event]] = Counter()
-        """Number of events of each kind; those of kinds that nobody has registered are `Unknown`."""
+        """Number of events of each kind; those of kinds that are not registered are `Unknown`."""
         self.num_unreadable_lines = 0
         """Number of lines that are not an event: damaged, or cut off at the end of a file."""
         self.num_damaged_lines = 0

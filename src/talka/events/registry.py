@@ -59,7 +59,7 @@ def register(kind: _Type) -> _Type:
 
 
 def find(name: str) -> Kind | None:
-    """Return the kind with this name; None if nobody has registered it."""
+    """Return the kind with this name; None if it is not registered."""
     kind = _kinds.get(name)
     if kind is None and not _loaded:
         _load()

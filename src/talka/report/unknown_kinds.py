@@ -1,4 +1,4 @@
-"""Events of kinds that nobody has registered: their names, how many there are, and what they hold."""
+"""Events of kinds that are not registered: their names, how many there are, and what they hold."""
 
 from collections import Counter
 from typing import ClassVar
