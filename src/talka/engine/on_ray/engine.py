@@ -88,7 +88,7 @@ class OnRay(Driver):
         from talka.engine.on_ray.gang import ray_gang
 
         check_size(size)
-        return ray_gang(main, args, size=size, timeout_s=timeout_s, run_dir=self.events.dir)
+        return ray_gang(main, args, size=size, timeout_s=timeout_s, events=self.events)
 
     def close(self) -> None:
         with self._lock:
