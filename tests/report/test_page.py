@@ -46,7 +46,8 @@ def test_the_page_lies_in_the_run_unless_another_place_is_given(run_dir, tmp_pat
 
 def test_the_page_brings_its_script_once_and_asks_for_nothing_else(run_dir):
     path = write_report(run_dir)
-    assert path.read_text().count("* plotly.js v") == 1
+    assert path.read_text().count("* plotly.js (basic - minified) v") == 1
+    assert path.stat().st_size < 1_500_000
     text = own_part(path)
     assert re.findall(r"""(?:src|href)=|url\(|@import|https?://""", text) == []
 

@@ -6,7 +6,7 @@ from typing import Final
 from talka.events import RunRecord
 from talka.report.base import PageSection, ReportSection
 from talka.report.markup import escaped, note
-from talka.report.plots import ALARM, NEUTRAL, PALETTE, as_html, step_plot
+from talka.report.plots import ALARM, NEUTRAL, PALETTE, step_plot
 from talka.report.superstep_series import Superstep, SuperstepSeries, thinned_supersteps
 from talka.units import format_bytes, format_count, format_seconds
 
@@ -104,4 +104,4 @@ def _plot(
             customdata=[_counted(bar.num_again, "task") for bar in with_reruns],
             hovertemplate="%{customdata}",
         )
-    return f"<h3>{title}</h3>{as_html(figure, f'superstep-{name}')}"
+    return f"<h3>{title}</h3>{figure.as_html(f'superstep-{name}')}"

@@ -2,26 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from talka.events import RunRecord
 from talka.report.bars import OTHERS, SEVERAL, Bar, TimelineBars, merged, with_few_kinds
 from talka.report.base import PageSection, ReportSection, TimeSpan, natural_order, span_of
+from talka.report.figure import Figure
 from talka.report.markup import note
 from talka.report.plots import (
     ALARM,
     NEUTRAL,
     PALETTE,
-    as_html,
     horizontal_bars,
     label,
     row_labels,
     seconds_axis,
 )
 from talka.units import format_bytes, format_count, format_seconds
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 MAX_ROWS = 64
 NARROWEST = 1 / 1000  # least width as a share of the plot: about a pixel, so every bar is visible
@@ -47,7 +44,7 @@ def timeline_section(record: RunRecord) -> ReportSection | None:
     _add_losses(figure, timeline, shown, span)
     return ReportSection(
         "Timeline",
-        _notes(num_bars, len(drawn), len(rows), len(shown)) + as_html(figure, "timeline"),
+        _notes(num_bars, len(drawn), len(rows), len(shown)) + figure.as_html("timeline"),
     )
 
 
@@ -87,7 +84,7 @@ def _looks(bars: Sequence[Bar]) -> dict[str, _Look]:
     return {kind: looks.get(kind, _GREY) for kind in busy_s}
 
 
-def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: TimeSpan) -> None:
+def _add(figure: Figure, kind: str, bars: Sequence[Bar], look: _Look, span: TimeSpan) -> None:
     narrowest_s = NARROWEST * span.seconds
     figure.add_bar(
         name=label(kind),
@@ -119,7 +116,7 @@ def _hover(bar: Bar, span: TimeSpan) -> str:
 
 
 def _add_losses(
-    figure: "Figure", timeline: TimelineBars, rows: Mapping[str, str], span: TimeSpan
+    figure: Figure, timeline: TimelineBars, rows: Mapping[str, str], span: TimeSpan
 ) -> None:
     losses = [(time_s, loss) for time_s, loss in timeline.losses if loss.worker in rows]
     if losses:
