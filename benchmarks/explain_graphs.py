@@ -25,7 +25,14 @@ from talka.events import read_run
 
 PRESETS = {
     "smoke": {"scale": 8, "side": 20, "vertices": 500, "runs": 1, "partitions": [2], "jobs": 2},
-    "full": {"scale": 17, "side": 500, "vertices": 300_000, "runs": 5, "partitions": [1, 4], "jobs": 99},
+    "full": {
+        "scale": 17,
+        "side": 500,
+        "vertices": 300_000,
+        "runs": 5,
+        "partitions": [1, 4],
+        "jobs": 99,
+    },
 }
 ALGORITHMS = ("pagerank", "bfs", "components")
 MIN_JUDGED_S = 0.05

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from benchmarks.ray_hosts import on_hosts
 from benchmarks.rmat import rmat
-from talka.events import Stream, SuperstepDone
+from talka.events import Stream
 from talka.graph import Graph, RunOptions
+from talka.graph.events import SuperstepDone
 
 WARM = 3
 MESSAGE_BYTES = 8

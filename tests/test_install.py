@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SUBMODULES = ["compress", "data", "engine", "exchange", "graph", "lab", "network", "train"]
-HEAVY = ["duckdb", "numba", "numpy", "plotly", "pyarrow", "ray", "rich", "torch"]
+HEAVY = ["duckdb", "numba", "numpy", "pyarrow", "ray", "rich", "torch"]
 
 
 def run(*command, **options):
@@ -87,6 +87,13 @@ class TestTheWheel:
         assert len(answer.splitlines()) == 6
         code = "import talka.graph, importlib.util as u; print(u.find_spec('torch'))"
         assert run(python, "-c", code, **empty) == "None\n"
+
+    def test_writes_pages_with_the_script_inside(self, python, empty):
+        (empty["cwd"] / "edges.txt").write_text("1 2\n2 3\n")
+        run(python.with_name("talka"), "graph", "bfs", "edges.txt", "--source", "1", **empty)
+        [run_dir] = (empty["cwd"] / "runs").iterdir()
+        run(python.with_name("talka"), "report", str(run_dir), **empty)
+        assert "* plotly.js (basic" in (run_dir / "report.html").read_text()
 
     def test_explains_what_needs_torch(self, python, empty):
         command = [python.with_name("talka"), "explain", "train", "--parameters", "1M"]

@@ -22,8 +22,9 @@ import pytest
 
 from talka.cli.graph_output import SuperstepLines, as_line
 from talka.cli.main import main
-from talka.events import Measured, SuperstepDone, read_run
+from talka.events import Measured, read_run
 from talka.graph.algorithms import ALGORITHMS
+from talka.graph.events import SuperstepDone
 from tests.plan_parts import printed_parts
 from tests.waiting import wait_until
 

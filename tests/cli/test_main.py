@@ -38,7 +38,7 @@ def test_help_imports_nothing_heavy():
     """`talka --help` is fast because it does not touch the libraries that are slow to import."""
     code = (
         "import sys; from talka.cli.main import build_parser; build_parser().format_help();"
-        "print(sorted({'torch', 'numba', 'duckdb', 'ray', 'pyarrow', 'numpy', 'plotly', 'rich'}"
+        "print(sorted({'torch', 'numba', 'duckdb', 'ray', 'pyarrow', 'numpy', 'rich'}"
         " & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,7 +3,8 @@
 import contextlib
 
 from talka.engine import Embedded
-from talka.events import Stream, TaskAgain, TasksRan
+from talka.engine.events import TaskAgain, TasksRan
+from talka.events import Stream
 
 
 class Recorder(Stream):

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from talka.engine import Embedded, Engine
+from talka.engine.events import TasksRan, WorkerLost
 from talka.engine.local import wire
 from talka.errors import InvalidValueError, ReleasedError, TaskError
-from talka.events import Stream, TasksRan, WorkerLost
+from talka.events import Stream
 from tests.engine.engines import Recorder
 
 

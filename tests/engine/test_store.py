@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from talka.engine import Embedded, segments, storage
+from talka.engine.events import Spilled
 from talka.engine.segments import StorageSegment
 from talka.engine.store import Store
 from talka.errors import StorageFullError
-from talka.events import Spilled
 from tests.engine.engines import Recorder
 
 MB = 1_000_000

@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import errno
 import json
 import math
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 
 from talka.errors import RunDirectoryError
 from talka.events import (
-    EVENTS,
     Event,
     Measured,
     PhaseAdvanced,
@@ -24,8 +24,9 @@ from talka.events import (
     RunStarted,
     Stream,
     read_run,
+    registered,
 )
-from talka.events.reader import MAX_FLOAT, MAX_INT
+from talka.events.fields import MAX_FLOAT, MAX_INT
 
 
 def values_of(hint):
@@ -42,12 +43,13 @@ def can_be_computed_with(value):
 
 
 def events_of(kind):
-    fields = {name: values_of(hint) for name, hint in get_type_hints(kind).items()}
-    return st.builds(kind, **fields)
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return st.builds(kind, **{name: values_of(hints[name]) for name in names})
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(list(EVENTS.values())).flatmap(events_of)))
+@given(st.lists(st.sampled_from(list(registered().values())).flatmap(events_of)))
 def test_every_event_comes_back_from_its_file(events):
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream(Path(folder) / "events.jsonl")

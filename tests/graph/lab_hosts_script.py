@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.ray_hosts import on_hosts
-from talka.events import Stream, SuperstepDone, TaskAgain
+from talka.engine.events import TaskAgain
+from talka.events import Stream
 from talka.graph import Graph, RunOptions, run_program
+from talka.graph.events import SuperstepDone
 from tests.graph.programs import levels, pagerank
 
 NUM_PARTITIONS = 4

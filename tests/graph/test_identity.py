@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from talka.errors import SavedStateError
-from talka.events import Stream, SuperstepDone
+from talka.events import Stream
 from talka.graph import EdgeProgram, Graph, RunOptions, VertexProgram, run_program
+from talka.graph.events import SuperstepDone
 from talka.graph.programs.identity import identity, parts_of_edge_program, parts_of_vertex_program
 from talka.graph.supersteps.edge_tasks import plan_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from talka.engine import Embedded
+from talka.engine.events import TaskAgain
 from talka.engine.lineage import OutputId
-from talka.events import TaskAgain
 from talka.graph import Graph, RunOptions, run_program
 from tests.engine.engines import Recorder
 from tests.graph.programs import PROGRAMS

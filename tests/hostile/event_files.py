@@ -20,7 +20,7 @@ from typing import Any
 from unittest import mock
 
 from talka.cli.main import main
-from talka.events import EVENTS
+from talka.events import registered
 from tests.hostile.outcome import Outcome
 
 EVIL = "<script>document.title='owned'</script>"
@@ -87,12 +87,14 @@ def _line(chance: random.Random) -> bytes:
         return chance.choice([b"[", b'{"event":']) * chance.choice(_DEPTHS) + b"\n"
     if kind < 0.25:
         return _encoded(_value(chance)) + b"\n"
+    if kind < 0.35:
+        return _encoded(_unknown(chance)) + b"\n"
     return _encoded(_event(chance)) + b"\n"
 
 
 def _event(chance: random.Random) -> dict[str, Any]:
     """An event whose fields are mostly of their types, and some of them extreme."""
-    kind = chance.choice(list(EVENTS.values()))
+    kind = chance.choice(list(registered().values()))
     event: dict[str, Any] = {"event": kind.__name__, "time_s": chance.uniform(1.7e9, 1.7e9 + 50)}
     for field in dataclasses.fields(kind):
         event[field.name] = _field(str(field.type), chance)
@@ -100,6 +102,20 @@ def _event(chance: random.Random) -> dict[str, Any]:
         event[chance.choice(list(event))] = _value(chance)
     if chance.random() < 0.05:
         del event[chance.choice(list(event))]
+    return event
+
+
+def _unknown(chance: random.Random) -> dict[str, Any]:
+    """An event of a kind that nobody has registered: any name, any fields, some of them deep."""
+    names = (EVIL, "", "Unknown", "Event", "x" * 10_000, "__class__", "\ud800", "StepDone ")
+    event: dict[str, Any] = {"event": chance.choice(names), "time_s": 1.7e9}
+    for _ in range(chance.choice([0, 1, 5, 2_000])):
+        event[chance.choice((*_TEXTS, "event", "kind", f"x{chance.random()}"))] = _value(chance)
+    if chance.random() < 0.3:
+        deep: Any = 1
+        for _ in range(chance.choice([5, 49, 51, 400])):
+            deep = chance.choice([[deep], {EVIL: deep}])
+        event["deep"] = deep
     return event
 
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from talka.engine import Embedded, storage
 from talka.errors import TalkaError
-from talka.events import Stream, SuperstepDone
+from talka.events import Stream
 from talka.graph import Graph, RunOptions, run_program
+from talka.graph.events import SuperstepDone
 from talka.graph.supersteps.checkpoint import _MAGIC
 from tests.graph.programs import pulses
 from tests.graph.vertex_programs import Growing, Lists, Ranks

@@ -17,9 +17,10 @@ from talka.errors import (
     SavedStateError,
     UnknownNameError,
 )
-from talka.events import Measured, Predicted, Stream, SuperstepDone
+from talka.events import Measured, Predicted, Stream
 from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
+from talka.graph.events import SuperstepDone
 from talka.graph.programs import kernel_cache
 from talka.graph.trials import GRAPH
 from talka.jobs.graph import Arguments, GraphConfig, GraphPlan, Input, Placement

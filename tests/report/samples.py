@@ -8,20 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest import mock
 
-from talka.events import (
-    Failure,
-    Measured,
-    PhaseStarted,
-    Predicted,
-    ResidualNorm,
-    Run,
-    Spilled,
-    StepDone,
-    Stream,
-    TaskAgain,
-    TasksRan,
-    WorkerLost,
-)
+from talka.engine.events import Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.events import Failure, Measured, PhaseStarted, Predicted, Run, Stream
+from talka.train.events import ResidualNorm, StepDone
 
 EVIL = """<script>document.title="evil"</script><img src=x onerror='document.title="evil"'>[/b]"""
 NUM_RANKS = 4

@@ -1,8 +1,13 @@
 import random
 
 from talka.events import read_run
-from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, merged, with_few_kinds
+from talka.report.bars import OTHERS, SEVERAL, Bar, TimelineBars, merged, with_few_kinds
+from talka.report.base import span_of
 from tests.report.samples import write_run, write_unfinished_run
+
+
+def bars_of(record):
+    return record.fold(TimelineBars).bars(span_of(record).end_s)
 
 
 def bar(start_s, end_s, *, kind="map", row="worker-0"):

@@ -6,15 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from talka.engine.events import TasksRan
 from talka.errors import OutputError, RunDirectoryError
-from talka.events import (
-    Measured,
-    Run,
-    Stream,
-    TasksRan,
-    read_run,
-)
-from talka.report import SECTIONS, ReportSection, write_report
+from talka.events import Measured, Run, Stream, read_run
+from talka.report import SECTIONS, PageSection, ReportSection, write_report
 from talka.report.page import page
 from tests.report.samples import (
     EVIL,
@@ -51,7 +46,8 @@ def test_the_page_lies_in_the_run_unless_another_place_is_given(run_dir, tmp_pat
 
 def test_the_page_brings_its_script_once_and_asks_for_nothing_else(run_dir):
     path = write_report(run_dir)
-    assert path.read_text().count("* plotly.js v") == 1
+    assert path.read_text().count("* plotly.js (basic - minified) v") == 1
+    assert path.stat().st_size < 1_500_000
     text = own_part(path)
     assert re.findall(r"""(?:src|href)=|url\(|@import|https?://""", text) == []
 
@@ -209,12 +205,15 @@ def test_many_workers_are_cut_in_the_timeline_and_the_page_says_so(tmp_path):
     assert plot(text, "timeline")[0]["y"] == [f"worker-{index}" for index in range(64)]
 
 
-def test_a_pillar_adds_a_section_by_adding_a_function(run_dir):
+def test_a_pillar_adds_a_section_to_the_pages_of_runs_with_its_events(run_dir):
     def frontier_section(record):
         return ReportSection("Frontier <per superstep>", f"<p>{len(record.events)} events</p>")
 
-    text = page(read_run(run_dir), sections=(*SECTIONS, frontier_section))
-    assert "<h2>Frontier &lt;per superstep&gt;</h2><p>" in text
+    record = read_run(run_dir)
+    for pillar, is_shown in [("", True), ("train", True), ("graph", False)]:
+        section = PageSection(frontier_section, pillar=pillar)
+        text = page(record, sections=(*SECTIONS, section))
+        assert ("<h2>Frontier &lt;per superstep&gt;</h2><p>" in text) == is_shown
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(run_dir, monkeypatch):
@@ -254,3 +253,14 @@ def test_a_device_is_not_replaced_by_the_page(run_dir, tmp_path):
 def test_a_folder_that_is_no_run_is_an_error(tmp_path):
     with pytest.raises(RunDirectoryError, match="is not a run"):
         write_report(tmp_path)
+
+
+def test_kinds_that_nobody_registered_are_listed_under_their_names(run_dir):
+    with (run_dir / "events.jsonl").open("a") as file:
+        for _ in range(3):
+            file.write(json.dumps({"event": "<b>New", "time_s": 1.8e9, EVIL: [1], "x": 2}) + "\n")
+    text = own_part(write_report(run_dir))
+    row = f'<code>&lt;b&gt;New</code></td><td class="number">3</td><td class="long">{html.escape(EVIL)}, x'
+    assert "<h2>Other events</h2>" in text
+    assert row in text
+    assert "could not be read" not in text

@@ -2,18 +2,23 @@ import re
 
 import pytest
 
-from talka.events import ResidualNorm, RunEnded, RunRecord, Stamped, StepDone, read_run
+from talka.events import RunEnded, RunRecord, Stamped, read_run
 from talka.report.page import page
-from talka.report.step_series import NormSeen, norms_of, steps_of, thinned_norms, thinned_steps
+from talka.report.step_series import NormSeen, StepSeries, thinned_norms, thinned_steps
 from talka.report.steps import steps_section
+from talka.train.events import ResidualNorm, StepDone
 from tests.report.samples import NUM_RANKS, NUM_STEPS, write_run
 from tests.report.test_page import plot
+
+
+def steps_of(record):
+    return record.fold(StepSeries).steps()
 
 
 def record(tmp_path, *events):
     """Events of (source, event), one a second."""
     stamped = [Stamped(float(time_s), *one) for time_s, one in enumerate(events)]
-    return RunRecord(tmp_path, {}, stamped, None, 0)
+    return RunRecord(tmp_path, {}, stamped)
 
 
 def done(step, *, sent_bytes=100, compute_s=0.5, encode_s=0.1, wait_s=0.3, decode_s=0.1):
@@ -90,7 +95,7 @@ def test_a_worker_that_starts_again_at_step_one_goes_on_counting(tmp_path):
         *((1, 100), (2, 100), (3, 100)),
         *((4, 7), (5, 7)),
     ]
-    assert norms_of(again) == {"rank-0": [NormSeen(5, 1.5)]}
+    assert again.fold(StepSeries).norms() == {"rank-0": [NormSeen(5, 1.5)]}
 
 
 @pytest.mark.parametrize("num_steps", [1, 499, 500, 501, 12_345])

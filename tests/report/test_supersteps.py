@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from talka.events import RunEnded, RunRecord, Stamped, SuperstepDone, TaskAgain
+from talka.engine.events import TaskAgain
+from talka.events import RunEnded, RunRecord, Stamped
+from talka.graph.events import SuperstepDone
 from talka.report.page import page
-from talka.report.superstep_series import Superstep, supersteps_of, thinned_supersteps
+from talka.report.superstep_series import Superstep, SuperstepSeries, thinned_supersteps
 from talka.report.supersteps import supersteps_section
 from talka.report.thinning import MAX_POINTS
 from tests.report.test_browser import CHROMIUM, look_at, num_bars
@@ -16,9 +18,13 @@ from tests.report.test_page import plot
 AGAIN = TaskAgain(7, "superstep", "its output was dropped")
 
 
+def supersteps_of(record):
+    return record.fold(SuperstepSeries).supersteps
+
+
 def record(tmp_path, *events):
     stamped = [Stamped(float(time_s), "driver", event) for time_s, event in enumerate(events)]
-    return RunRecord(tmp_path, {}, stamped, None, 0)
+    return RunRecord(tmp_path, {}, stamped)
 
 
 def done(superstep, *, active=10, messages=5, sent_bytes=40, edges=1000, ways=(1, 0), seconds=0.5):

@@ -12,8 +12,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from talka.errors import HookClosedError
-from talka.events import Measured, StepDone, read_run
+from talka.events import Measured, read_run
 from talka.train import attach
+from talka.train.events import StepDone
 
 
 def make_ddp():

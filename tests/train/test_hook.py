@@ -5,7 +5,8 @@ import torch
 
 from talka.engine import Embedded
 from talka.errors import GangError, SavedStateError
-from talka.events import ResidualNorm, StepDone, read_run
+from talka.events import read_run
+from talka.train.events import ResidualNorm, StepDone
 from tests.train import hook_ranks as ranks
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,8 @@ from talka.cli.tables import print_json, print_table, print_text
 from talka.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
-    from talka.events import Event, SuperstepDone
+    from talka.events import Event
+    from talka.graph.events import SuperstepDone
     from talka.jobs.base import Finished
 
 NUM_SHOWN: Final = 10
@@ -33,7 +34,7 @@ class SuperstepLines:
 
     def show(self, event: "Event") -> None:
         """Print a line if this event ends a superstep and the last line is old enough."""
-        from talka.events import SuperstepDone
+        from talka.graph.events import SuperstepDone
 
         is_due = time.monotonic() - self._last_shown_s >= _LINE_INTERVAL_S
         if isinstance(event, SuperstepDone) and is_due:

@@ -15,6 +15,7 @@ from typing import Any, Self, overload
 
 from talka.engine.base import Engine, Ref
 from talka.engine.calls import explain
+from talka.engine.events import TaskAgain
 from talka.engine.lineage import (
     DEFAULT_RETRIES,
     Fail,
@@ -29,7 +30,7 @@ from talka.engine.lineage import (
 )
 from talka.engine.shipping import name_of
 from talka.errors import InvalidValueError, ReleasedError, TalkaError, WaitInTaskError
-from talka.events import Event, Stream, TaskAgain
+from talka.events import Event, Stream
 from talka.guard import Logged, is_signal
 
 

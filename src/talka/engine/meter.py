@@ -4,7 +4,8 @@ A task costs a few comparisons. Each worker writes at most one event per `STRETC
 the name changes or the worker becomes idle.
 """
 
-from talka.events import Stream, TasksRan
+from talka.engine.events import TasksRan
+from talka.events import Stream
 from talka.guard import Logged
 
 STRETCH_S = 0.1

@@ -1,9 +1,13 @@
-"""Events of a run: written as JSON lines, shown as progress bars, read by the report page."""
+"""Events of a run: written as JSON lines, shown as progress bars, read by the report page.
+
+Here are the events that every run has. Those of a pillar are in its own module, such as
+`talka.train.events`, and can be imported from here, too.
+"""
+
+from typing import Any
 
 from talka.events.base import (
-    EVENTS,
     Considered,
-    Event,
     Failure,
     Measured,
     Noted,
@@ -11,28 +15,26 @@ from talka.events.base import (
     PhaseEnded,
     PhaseStarted,
     Predicted,
-    ResidualNorm,
     RunEnded,
     RunStarted,
-    Spilled,
-    StepDone,
-    SuperstepDone,
-    TaskAgain,
-    TasksRan,
-    WorkerLost,
 )
+from talka.events.costs import Comparison, compare
+from talka.events.following import Follower, follow, read_run
+from talka.events.parsing import Stamped, Unknown
 from talka.events.progress import progress_in_terminal
-from talka.events.reader import Comparison, RunRecord, Stamped, compare, read_run
+from talka.events.record import Fold, RunRecord
+from talka.events.registry import Event, find, register, registered
 from talka.events.run import RUN_DIR_VARIABLE, Run
 from talka.events.stream import Phase, Stream
 
 __all__ = [
-    "EVENTS",
     "RUN_DIR_VARIABLE",
     "Comparison",
     "Considered",
     "Event",
     "Failure",
+    "Fold",
+    "Follower",
     "Measured",
     "Noted",
     "Phase",
@@ -40,20 +42,25 @@ __all__ = [
     "PhaseEnded",
     "PhaseStarted",
     "Predicted",
-    "ResidualNorm",
     "Run",
     "RunEnded",
     "RunRecord",
     "RunStarted",
-    "Spilled",
     "Stamped",
-    "StepDone",
     "Stream",
-    "SuperstepDone",
-    "TaskAgain",
-    "TasksRan",
-    "WorkerLost",
+    "Unknown",
     "compare",
+    "follow",
     "progress_in_terminal",
     "read_run",
+    "register",
+    "registered",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return an event of a pillar, which is imported at its first use."""
+    kind = None if name.startswith("_") else find(name)
+    if kind is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return kind.type

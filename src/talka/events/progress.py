@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from talka.events.base import Event, PhaseAdvanced, PhaseEnded, PhaseStarted
+from talka.events.base import PhaseAdvanced, PhaseEnded, PhaseStarted
+from talka.events.registry import Event
 from talka.events.stream import Stream
 from talka.units import format_count
 

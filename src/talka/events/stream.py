@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from talka.errors import RunDirectoryError
-from talka.events.base import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted
+from talka.events.base import Measured, PhaseAdvanced, PhaseEnded, PhaseStarted
+from talka.events.registry import Event
 from talka.guard import Caught, is_signal, logger
 
 Listener = Callable[[Event], None]
@@ -23,12 +24,15 @@ ADVANCE_EVERY_S = 0.2  # looks smooth and costs nothing
 class Stream:
     """Writes events to `path` (one JSON object per line, one writer per file) and to listeners.
 
-    Without a path nothing is written. Each line is written at once, so a killed run leaves all of
+    Without a path, lines are passed to `lines_to` if that is given. Each line is written at once, so a killed run leaves all of
     its events. A full disk or a listener that raises does not stop the work: the problem is logged
     once, and later events are tried again.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(
+        self, path: Path | None = None, *, lines_to: Callable[[bytes], None] | None = None
+    ) -> None:
+        self._lines_to = lines_to
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
         self._file: int | None = None
@@ -50,8 +54,16 @@ class Stream:
         """Write an event to the file and call all listeners with it."""
         with self._lock:
             if self._file is not None:
-                self._write(self._file, _line(event))
+                self._write(self._file, line_of(event))
+            elif self._lines_to is not None:
+                self._lines_to(line_of(event))
             self._deliver(event)
+
+    def append(self, lines: bytes) -> None:
+        """Write lines that another process made; they do not reach listeners."""
+        with self._lock:
+            if self._file is not None:
+                self._write(self._file, lines)
 
     @contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
@@ -168,7 +180,8 @@ def _locked(file: int) -> bool:
     return True
 
 
-def _line(event: Event) -> bytes:
+def line_of(event: Event) -> bytes:
+    """Return the line of an event, with the present time."""
     fields: dict[str, Any] = {"event": type(event).__name__, "time_s": time.time()}
     for field in dataclasses.fields(event):
         value = getattr(event, field.name)

@@ -20,11 +20,14 @@ The words for "which vertex":
     mirror    a slot for a vertex that another partition owns; source and target mirrors differ
 """
 
-from talka.graph.api import Graph
-from talka.graph.programs.edge_program import Aggregate, EdgeProgram
-from talka.graph.programs.step import Step
-from talka.graph.programs.vertex_program import VertexProgram
-from talka.graph.supersteps.running import Outcome, RunOptions, run_program
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from talka.graph.api import Graph
+    from talka.graph.programs.edge_program import Aggregate, EdgeProgram
+    from talka.graph.programs.step import Step
+    from talka.graph.programs.vertex_program import VertexProgram
+    from talka.graph.supersteps.running import Outcome, RunOptions, run_program
 
 __all__ = [
     "Aggregate",
@@ -36,3 +39,23 @@ __all__ = [
     "VertexProgram",
     "run_program",
 ]
+
+_HOMES = {
+    "Aggregate": "programs.edge_program",
+    "EdgeProgram": "programs.edge_program",
+    "Graph": "api",
+    "Outcome": "supersteps.running",
+    "RunOptions": "supersteps.running",
+    "Step": "programs.step",
+    "VertexProgram": "programs.vertex_program",
+    "run_program": "supersteps.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name at its first use, as numba and pyarrow are slow to import."""
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"talka.graph.{_HOMES[name]}"), name)

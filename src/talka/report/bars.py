@@ -6,12 +6,13 @@ events -> bars (one per TasksRan event, one per phase) -> at most MAX_BARS, shor
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from talka.events import PhaseEnded, PhaseStarted, RunRecord, TasksRan
-from talka.report.base import span_of
+from talka.engine.events import TasksRan, WorkerLost
+from talka.events import Event, PhaseEnded, PhaseStarted, Stamped
 
 MAX_BARS = 4000  # a browser draws these at once; 20,000 take seconds at every zoom
+MAX_KEPT = 10 * MAX_BARS
 _MAX_DOUBLINGS = 64  # doubling a width of zero or of a tiny fraction might never reach the span
 SEVERAL = "several"
 OTHERS = "others"
@@ -34,39 +35,58 @@ class Bar(NamedTuple):
     """Bytes of the tasks' outputs; None for phases, which have no outputs."""
 
 
-def bars_of(record: RunRecord) -> list[Bar]:
-    """Return the bars of all phases and tasks of a run."""
-    return _phase_bars(record) + [
-        Bar(
-            row=event.worker,
-            kind=event.name,
-            name=event.name,
-            start_s=event.start_s,
-            end_s=max(event.start_s, event.end_s),
-            num_pieces=event.count,
-            busy_s=event.busy_s,
-            output_bytes=event.output_bytes,
-        )
-        for event in (stamped.event for stamped in record.events)
-        if isinstance(event, TasksRan)
-    ]
+class TimelineBars:
+    """Bars of all phases and tasks, collected while they arrive, and the workers that were lost."""
+
+    KINDS: ClassVar[tuple[type[Event], ...]] = (TasksRan, PhaseStarted, PhaseEnded, WorkerLost)
+
+    def __init__(self) -> None:
+        self.losses: list[tuple[float, WorkerLost]] = []
+        """Lost workers, and when they were lost."""
+        self.num_tasks_merged = 0
+        """Number of bars of tasks that were merged with others as there were too many to keep."""
+        self._tasks: list[Bar] = []
+        self._phases: list[Bar] = []
+        self._open_phases: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+
+    def add(self, stamped: Stamped) -> None:
+        """Add an event."""
+        time_s, source, event = stamped
+        if isinstance(event, TasksRan):
+            self._tasks.append(_task_bar(event))
+            if len(self._tasks) > MAX_KEPT:
+                kept = merged(self._tasks, max_bars=MAX_KEPT // 2)
+                self.num_tasks_merged += len(self._tasks) - len(kept)
+                self._tasks = kept
+        elif isinstance(event, PhaseStarted):
+            self._open_phases[source, event.cost_id].append(time_s)
+        elif isinstance(event, PhaseEnded) and self._open_phases[source, event.cost_id]:
+            start_s = self._open_phases[source, event.cost_id].pop()
+            self._phases.append(_phase_bar(source, event.cost_id, start_s, time_s))
+        elif isinstance(event, WorkerLost):
+            self.losses.append((time_s, event))
+
+    def bars(self, end_s: float) -> list[Bar]:
+        """Return all bars; a phase that did not end lasts until `end_s`, the end of the run."""
+        open_phases = [
+            _phase_bar(source, cost_id, start_s, end_s, ended=False)
+            for (source, cost_id), starts in self._open_phases.items()
+            for start_s in starts
+        ]
+        return _in_lanes(self._phases + open_phases) + self._tasks
 
 
-def _phase_bars(record: RunRecord) -> list[Bar]:
-    """Return one bar per phase. A phase that did not end lasts until the end of the run."""
-    bars = []
-    open_phases: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    for time_s, source, event in record.events:
-        if isinstance(event, PhaseStarted):
-            open_phases[source, event.cost_id].append(time_s)
-        elif isinstance(event, PhaseEnded) and open_phases[source, event.cost_id]:
-            start_s = open_phases[source, event.cost_id].pop()
-            bars.append(_phase_bar(source, event.cost_id, start_s, time_s))
-    end_s = span_of(record).end_s
-    for (source, cost_id), starts in open_phases.items():
-        for start_s in starts:
-            bars.append(_phase_bar(source, cost_id, start_s, end_s, ended=False))
-    return _in_lanes(bars)
+def _task_bar(event: TasksRan) -> Bar:
+    return Bar(
+        row=event.worker,
+        kind=event.name,
+        name=event.name,
+        start_s=event.start_s,
+        end_s=max(event.start_s, event.end_s),
+        num_pieces=event.count,
+        busy_s=event.busy_s,
+        output_bytes=event.output_bytes,
+    )
 
 
 def _phase_bar(

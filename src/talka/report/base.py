@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from talka.events import RunEnded, RunRecord
-from talka.events.reader import MAX_TIME_S
+from talka.events import Fold, RunRecord
+from talka.events.fields import MAX_TIME_S
 
 _MAX_DIGITS = 18  # Python refuses to read numbers of thousands of digits
 
@@ -20,8 +20,20 @@ class ReportSection(NamedTuple):
 SectionMaker = Callable[[RunRecord], ReportSection | None]
 """Builds a section from a run, or returns None if the run has nothing to show there.
 
-Called once per page, in the order of SECTIONS.
+It reads sums over events (`RunRecord.fold`), so that a page of a run that continues can be made again
+at little cost.
 """
+
+
+class PageSection(NamedTuple):
+    """An entry of the table of sections."""
+
+    make: SectionMaker
+    folds: tuple[type[Fold], ...] = ()
+    """Sums over events that the section reads."""
+    pillar: str = ""
+    """Part of talka whose events the section shows, such as `train`: pages of runs without such
+    events do not have it. Empty for sections of every run."""
 
 
 class TimeSpan(NamedTuple):
@@ -38,13 +50,13 @@ class TimeSpan(NamedTuple):
 
 def span_of(record: RunRecord) -> TimeSpan:
     """Return the period of a run. A run that has not ended counts up to its last event."""
-    times = [stamped.time_s for stamped in record.events]
-    ends = [stamped.time_s for stamped in record.events if isinstance(stamped.event, RunEnded)]
     started = record.config.get("started_s")
-    start_s = min(times, default=0.0)
+    start_s = record.first_s or 0.0
     if isinstance(started, int | float) and 0 <= started <= MAX_TIME_S:
         start_s = float(started)
-    return TimeSpan(start_s, max(ends or times, default=start_s))
+    if record.ended is not None:
+        return TimeSpan(start_s, record.ended.time_s)
+    return TimeSpan(start_s, start_s if record.last_s is None else record.last_s)
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

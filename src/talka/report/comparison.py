@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from talka.events import Comparison, RunRecord
-from talka.report.base import ReportSection
+from talka.events.costs import Costs
+from talka.report.base import PageSection, ReportSection
 from talka.report.comparison_plot import Pair, pairs_plot
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.report.plots import bytes_axis, seconds_axis
@@ -40,6 +41,9 @@ def comparison_section(record: RunRecord) -> ReportSection:
     if not rows:
         return ReportSection(title, note("Nothing was predicted or measured in this run."))
     return ReportSection(title, _table(rows) + _seconds_plot(rows) + _bytes_plot(rows))
+
+
+COMPARISON = PageSection(comparison_section, (Costs,))
 
 
 def format_ratio(ratio: float | None) -> str:

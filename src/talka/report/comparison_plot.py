@@ -1,13 +1,11 @@
 """A plot with two bars per cost id: predicted and measured."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from talka.report.figure import Figure
 from talka.report.markup import escaped, note
-from talka.report.plots import PALETTE, as_html, horizontal_bars, label, row_labels
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from talka.report.plots import PALETTE, horizontal_bars, label, row_labels
 
 MAX_PLOTTED_COSTS = 30
 
@@ -30,7 +28,7 @@ def pairs_plot(
     pairs: Sequence[Pair],
     *,
     shown_as: Callable[[float], str],
-    axis: Callable[["Figure", float], None],
+    axis: Callable[[Figure, float], None],
 ) -> str:
     """Plot the pairs with the largest values; return "" if every value is zero or unknown."""
     known = [pair for pair in pairs if pair.largest > 0]
@@ -49,11 +47,11 @@ def pairs_plot(
     if len(plotted) < len(known):
         cut = note(f"The {len(plotted)} largest of {len(known)} costs.")
     name = title.lower().replace(" ", "-")
-    return f"<h3>{escaped(title)}</h3>{cut}{as_html(figure, name)}"
+    return f"<h3>{escaped(title)}</h3>{cut}{figure.as_html(name)}"
 
 
 def _add(
-    figure: "Figure", side: str, values: dict[str, float | None], shown_as: Callable[[float], str]
+    figure: Figure, side: str, values: dict[str, float | None], shown_as: Callable[[float], str]
 ) -> None:
     texts = ["" if value is None else shown_as(value) for value in values.values()]
     figure.add_bar(

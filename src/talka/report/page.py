@@ -1,32 +1,17 @@
 """The HTML page: sections in order, one style sheet and plotly's script, with no external files."""
 
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from talka import __version__
 from talka.errors import OutputError, output_error
 from talka.events import RunRecord, read_run
 from talka.files import write_whole
-from talka.report.base import ReportSection, SectionMaker
-from talka.report.comparison import comparison_section
+from talka.report.base import PageSection, ReportSection
 from talka.report.markup import escaped
-from talka.report.steps import steps_section
+from talka.report.sections import SECTIONS
 from talka.report.style import STYLE
-from talka.report.summary import summary_section
-from talka.report.supersteps import supersteps_section
-from talka.report.timeline import timeline_section
-from talka.report.troubles import troubles_section
-from talka.report.workers import workers_section
-
-SECTIONS: tuple[SectionMaker, ...] = (
-    summary_section,  # first: its title is the page's
-    troubles_section,  # the first question about a failed run is why it failed
-    comparison_section,
-    steps_section,
-    supersteps_section,
-    timeline_section,
-    workers_section,  # after the timeline, which shows where the idle time was
-)
 
 # Makes the browser refuse every request, in case a script on the page attempts one.
 _POLICY = (
@@ -38,7 +23,7 @@ _POLICY = (
 def write_report(run_dir: Path, out: Path | None = None) -> Path:
     """Write the page of a run, which may still be running, and return its path.
 
-    The page is one file (about 5 MB, most of it plotly's script) that needs no network. Without
+    The page is one file (about 1.2 MB, most of it plotly's script) that needs no network. Without
     `out` it is `report.html` in the run's own folder.
     """
     return write_page(read_run(run_dir), out)
@@ -55,9 +40,11 @@ def write_page(record: RunRecord, out: Path | None = None) -> Path:
     return path
 
 
-def page(record: RunRecord, *, sections: Sequence[SectionMaker] = SECTIONS) -> str:
+def page(record: RunRecord, *, sections: Sequence[PageSection] = SECTIONS) -> str:
     """Return the whole page as HTML."""
-    shown = [section for make in sections if (section := make(record)) is not None]
+    pillars = {"", *record.pillars}
+    made = [section.make(record) for section in sections if section.pillar in pillars]
+    shown = [section for section in made if section is not None]
     body = "".join(_section(section, is_first=index == 0) for index, section in enumerate(shown))
     script = f"<script>{_plotly_script()}</script>" if "Plotly.newPlot(" in body else ""
     folder = escaped(record.dir.resolve())
@@ -77,10 +64,8 @@ def _section(section: ReportSection, *, is_first: bool) -> str:
 
 
 def _plotly_script() -> str:
-    from plotly.offline import get_plotlyjs
-
-    script: str = get_plotlyjs()
-    return script
+    """Return the bundle `plotly.js-basic-dist-min` of npm, which has bars and curves."""
+    return (files("talka.report") / "scripts" / "plotly-basic.min.js").read_text(encoding="utf-8")
 
 
 def _check_target(path: Path) -> None:

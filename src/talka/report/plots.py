@@ -3,10 +3,8 @@
 import html
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from talka.report.figure import Figure
 
 # Distinguishable with any kind of colour blindness: Okabe and Ito's colours without black and
 # yellow, which vanish on a dark or a light page, then Paul Tol's wine and olive.
@@ -41,7 +39,7 @@ def row_labels(names: Iterable[str]) -> dict[str, str]:
     return labels
 
 
-def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
+def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> Figure:
     """Return an empty plot with one row per worker or cost id, the first on top.
 
     Text and grid lines get their colours from the style sheet, which supports light and dark.
@@ -61,7 +59,7 @@ def horizontal_bars(*, num_rows: int, row_px: int, barmode: str) -> "Figure":
     return figure
 
 
-def step_plot(*, unit: str, most: float) -> "Figure":
+def step_plot(*, unit: str, most: float) -> Figure:
     """Return an empty plot of a quantity over training steps."""
     figure = _figure(280)
     figure.update_layout(hovermode="x unified")
@@ -82,24 +80,27 @@ def step_plot(*, unit: str, most: float) -> "Figure":
     return figure
 
 
-def _figure(height_px: int) -> "Figure":
-    from plotly.graph_objects import Figure
-
-    figure = Figure()
-    figure.update_layout(
-        template="none",
-        height=height_px,
-        margin={"l": 10, "r": 10, "t": 10, "b": 40},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 13},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"},
-        hoverlabel={"align": "left", "bgcolor": "#2b313a", "bordercolor": "#2b313a"},
+def _figure(height_px: int) -> Figure:
+    return Figure(
+        {
+            "height": height_px,
+            "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": "system-ui, sans-serif", "size": 13},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 1,
+                "yanchor": "bottom",
+                "traceorder": "normal",
+            },
+            "hoverlabel": {"align": "left", "bgcolor": "#2b313a", "bordercolor": "#2b313a"},
+        }
     )
-    return figure
 
 
-def seconds_axis(figure: "Figure", longest_s: float, title: str = "") -> None:
+def seconds_axis(figure: Figure, longest_s: float, title: str = "") -> None:
     """Format ticks as 20 ms or 1.5 s, and from 1000 s as whole seconds instead of kiloseconds."""
     if longest_s < 1000:
         figure.update_xaxes(tickformat="~s", ticksuffix="s")
@@ -108,21 +109,6 @@ def seconds_axis(figure: "Figure", longest_s: float, title: str = "") -> None:
     figure.update_xaxes(title={"text": title, "font": {"size": 13}})
 
 
-def bytes_axis(figure: "Figure", most_bytes: float) -> None:
+def bytes_axis(figure: Figure, most_bytes: float) -> None:
     """Format ticks as bytes with an SI prefix."""
     figure.update_xaxes(tickformat="~s", ticksuffix="B")
-
-
-def as_html(figure: "Figure", name: str) -> str:
-    """Return the plot as HTML without plotly's script, which the page includes once."""
-    from plotly.io import to_html
-
-    text: str = to_html(
-        figure,
-        include_plotlyjs=False,
-        full_html=False,
-        div_id=f"plot-{name}",
-        default_height=f"{figure.layout.height}px",
-        config={"displayModeBar": False, "responsive": True},
-    )
-    return f'<div class="plot">{text}</div>'

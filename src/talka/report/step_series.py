@@ -4,12 +4,13 @@ events of all workers -> steps (means and sums over workers) -> at most MAX_POIN
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from talka.events import ResidualNorm, RunRecord, StepDone
+from talka.events import Event, Stamped
 from talka.report.thinning import thinned
+from talka.train.events import ResidualNorm, StepDone
 
 KINDS = {
     "computing": "compute_s",
@@ -39,35 +40,84 @@ class NormSeen(NamedTuple):
     norm: float
 
 
-def steps_of(record: RunRecord) -> list[StepPoint]:
-    """Return all steps of a run, in order."""
-    by_number: defaultdict[int, list[StepDone]] = defaultdict(list)
-    for _, number, event in _numbered(record):
+class StepSeries:
+    """Steps and residual norms, summed over workers while they arrive."""
+
+    KINDS: ClassVar[tuple[type[Event], ...]] = (StepDone, ResidualNorm)
+
+    def __init__(self) -> None:
+        self._sums: dict[int, _StepSums] = {}
+        self._norms: defaultdict[str, list[NormSeen]] = defaultdict(list)
+        self._before: defaultdict[str, int] = defaultdict(int)
+        self._last: dict[str, int] = {}
+
+    def add(self, stamped: Stamped) -> None:
+        """Add an event.
+
+        If a source restarts at step 1, its numbers continue from the last step before the restart.
+        """
+        _, source, event = stamped
         if isinstance(event, StepDone):
-            by_number[number].append(event)
-    return [
-        StepPoint(
-            number,
-            {kind: fmean(getattr(done, field) for done in dones) for kind, field in KINDS.items()},
-            sum(done.sent_bytes for done in dones),
-            is_first=any(done.step == 1 for done in dones),
-        )
-        for number, dones in sorted(by_number.items())
-    ]
+            last = self._last.get(source, 0)
+            if event.step <= last:
+                self._before[source] += last
+            self._last[source] = event.step
+            number = self._before[source] + event.step
+            sums = self._sums.get(number)
+            if sums is None:
+                sums = self._sums[number] = _StepSums()
+            sums.add(event)
+        elif isinstance(event, ResidualNorm) and event.norm is not None:
+            self._norms[source].append(NormSeen(self._before[source] + event.step, event.norm))
+
+    @property
+    def num_workers(self) -> int:
+        """Number of workers that reported at least one step."""
+        return len(self._last)
+
+    def steps(self) -> list[StepPoint]:
+        """Return all steps, in order."""
+        return [sums.point(number) for number, sums in sorted(self._sums.items())]
+
+    def norms(self) -> dict[str, list[NormSeen]]:
+        """Return residual norms by worker, without workers whose norms are all zero."""
+        return {
+            source: seen
+            for source, seen in self._norms.items()
+            if any(entry.norm for entry in seen)
+        }
 
 
-def norms_of(record: RunRecord) -> dict[str, list[NormSeen]]:
-    """Return residual norms by worker, without workers whose norms are all zero."""
-    norms: defaultdict[str, list[NormSeen]] = defaultdict(list)
-    for source, number, event in _numbered(record):
-        if isinstance(event, ResidualNorm) and event.norm is not None:
-            norms[source].append(NormSeen(number, event.norm))
-    return {source: seen for source, seen in norms.items() if any(entry.norm for entry in seen)}
+class _StepSums:
+    """Sums over the workers of one step."""
 
+    __slots__ = (
+        "compute_s",
+        "decode_s",
+        "encode_s",
+        "is_first",
+        "num_workers",
+        "sent_bytes",
+        "wait_s",
+    )
 
-def num_workers_of(record: RunRecord) -> int:
-    """Return the number of workers that reported at least one step."""
-    return len({stamped.source for stamped in record.events if isinstance(stamped.event, StepDone)})
+    def __init__(self) -> None:
+        self.num_workers = self.sent_bytes = 0
+        self.compute_s = self.encode_s = self.wait_s = self.decode_s = 0.0
+        self.is_first = False
+
+    def add(self, done: StepDone) -> None:
+        self.num_workers += 1
+        self.sent_bytes += done.sent_bytes
+        self.compute_s += done.compute_s
+        self.encode_s += done.encode_s
+        self.wait_s += done.wait_s
+        self.decode_s += done.decode_s
+        self.is_first = self.is_first or done.step == 1
+
+    def point(self, number: int) -> StepPoint:
+        seconds = {kind: getattr(self, field) / self.num_workers for kind, field in KINDS.items()}
+        return StepPoint(number, seconds, self.sent_bytes, self.is_first)
 
 
 def thinned_steps(steps: Sequence[StepPoint]) -> list[StepPoint]:
@@ -86,19 +136,3 @@ def _mean(group: Sequence[StepPoint]) -> StepPoint:
         {kind: fmean(step.seconds[kind] for step in group) for kind in KINDS},
         fmean(step.sent_bytes for step in group),
     )
-
-
-def _numbered(record: RunRecord) -> Iterator[tuple[str, int, StepDone | ResidualNorm]]:
-    """Yield source, step number and event of each step.
-
-    If a source restarts at step 1, its numbers continue from the last step before the restart.
-    """
-    before: defaultdict[str, int] = defaultdict(int)
-    last: defaultdict[str, int] = defaultdict(int)
-    for _, source, event in record.events:
-        if isinstance(event, StepDone):
-            if event.step <= last[source]:
-                before[source] += last[source]
-            last[source] = event.step
-        if isinstance(event, StepDone | ResidualNorm):
-            yield source, before[source] + event.step, event

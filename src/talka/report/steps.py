@@ -2,26 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from talka.events import RunRecord
-from talka.report.base import ReportSection, natural_order
+from talka.report.base import PageSection, ReportSection, natural_order
+from talka.report.figure import Figure
 from talka.report.markup import escaped, note
-from talka.report.plots import PALETTE, as_html, label, step_plot
+from talka.report.plots import PALETTE, label, step_plot
 from talka.report.step_series import (
     KINDS,
     NormSeen,
     StepPoint,
-    norms_of,
-    num_workers_of,
-    steps_of,
+    StepSeries,
     thinned_norms,
     thinned_steps,
 )
 from talka.units import format_bytes, format_seconds
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _LOOKS = [(color, dash) for dash in ("solid", "dot") for color in PALETTE]
 """Color and dash of each worker's curve. More workers than these are not drawn."""
@@ -29,13 +25,17 @@ _LOOKS = [(color, dash) for dash in ("solid", "dot") for color in PALETTE]
 
 def steps_section(record: RunRecord) -> ReportSection | None:
     """Build the section of a training run; None for a run without steps."""
-    steps, norms = steps_of(record), norms_of(record)
+    series = record.fold(StepSeries)
+    steps = series.steps()
     if not steps:
         return None
     timed = [step for step in steps if not step.is_first] or steps
-    body = f"<p>{escaped(_in_words(steps, timed, num_workers_of(record)))}</p>"
-    body += _seconds_plot(timed) + _bytes_plot(steps) + _norms_plot(norms)
+    body = f"<p>{escaped(_in_words(steps, timed, series.num_workers))}</p>"
+    body += _seconds_plot(timed) + _bytes_plot(steps) + _norms_plot(series.norms())
     return ReportSection("Training steps", body)
+
+
+STEPS = PageSection(steps_section, (StepSeries,), pillar="train")
 
 
 def _in_words(steps: Sequence[StepPoint], timed: Sequence[StepPoint], num_workers: int) -> str:
@@ -81,7 +81,7 @@ def _seconds_plot(steps: Sequence[StepPoint]) -> str:
     figure = _drawn(step_plot(unit="s", most=most), curves, format_seconds)
     return (
         f"<h3>Seconds of a step</h3>{overlap}{_thinning(steps, points)}"
-        f"{as_html(figure, 'step-seconds')}"
+        f"{figure.as_html('step-seconds')}"
     )
 
 
@@ -94,7 +94,7 @@ def _bytes_plot(steps: Sequence[StepPoint]) -> str:
     figure = _drawn(step_plot(unit="B", most=max(sent_bytes)), [curve], format_bytes)
     return (
         f"<h3>Bytes sent in a step, all workers</h3>{_thinning(steps, points)}"
-        f"{as_html(figure, 'step-bytes')}"
+        f"{figure.as_html('step-bytes')}"
     )
 
 
@@ -112,12 +112,10 @@ def _norms_plot(norms: Mapping[str, Sequence[NormSeen]]) -> str:
         text += f" The first {len(curves)} of {len(workers)} workers."
     most = max(max(curve.values) for curve in curves)
     figure = _drawn(step_plot(unit="", most=most), curves, "{:.4g}".format)
-    return f"<h3>Residual norm</h3>{note(text)}{as_html(figure, 'residual-norm')}"
+    return f"<h3>Residual norm</h3>{note(text)}{figure.as_html('residual-norm')}"
 
 
-def _drawn(
-    figure: "Figure", curves: Sequence[_Curve], shown_as: Callable[[float], str]
-) -> "Figure":
+def _drawn(figure: Figure, curves: Sequence[_Curve], shown_as: Callable[[float], str]) -> Figure:
     for curve in curves:
         figure.add_scatter(
             name=label(curve.name),

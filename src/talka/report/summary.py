@@ -2,22 +2,38 @@
 
 import shlex
 import time
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-from talka.events import RunRecord, Spilled, TaskAgain, TasksRan, WorkerLost
-from talka.report.base import ReportSection, span_of
+from talka.engine.events import Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.events import Event, RunRecord, Stamped
+from talka.events.costs import Costs
+from talka.report.base import PageSection, ReportSection, span_of
 from talka.report.markup import escaped, facts
 from talka.units import format_bytes, format_count, format_seconds
 
 
-class Totals(NamedTuple):
+class Totals:
     """Totals over all workers of a run."""
 
-    sent_bytes: float
-    num_tasks: int
-    num_tasks_again: int
-    spilled_bytes: int
-    num_workers_lost: int
+    KINDS: ClassVar[tuple[type[Event], ...]] = (TasksRan, TaskAgain, Spilled, WorkerLost)
+
+    def __init__(self) -> None:
+        self.num_tasks = 0
+        self.num_tasks_again = 0
+        self.spilled_bytes = 0
+        self.num_workers_lost = 0
+
+    def add(self, stamped: Stamped) -> None:
+        """Add an event."""
+        event = stamped.event
+        if isinstance(event, TasksRan):
+            self.num_tasks += event.count
+        elif isinstance(event, Spilled):
+            self.spilled_bytes += event.num_bytes
+        elif isinstance(event, TaskAgain):
+            self.num_tasks_again += 1
+        else:
+            self.num_workers_lost += 1
 
 
 def summary_section(record: RunRecord) -> ReportSection:
@@ -27,20 +43,11 @@ def summary_section(record: RunRecord) -> ReportSection:
     if record.result is not None:
         tables.append(facts("Result", record.result, rest_in="result.json"))
     tables.append(facts("Ran on", _environment(record), rest_in="config.json"))
-    body = _head(record) + _tiles(totals_of(record)) + f'<div class="grid">{"".join(tables)}</div>'
+    body = _head(record) + _tiles(record) + f'<div class="grid">{"".join(tables)}</div>'
     return ReportSection(name, body)
 
 
-def totals_of(record: RunRecord) -> Totals:
-    """Add up the totals from the events of a run."""
-    events = [stamped.event for stamped in record.events]
-    return Totals(
-        sent_bytes=_sent_bytes(record),
-        num_tasks=sum(event.count for event in events if isinstance(event, TasksRan)),
-        num_tasks_again=sum(isinstance(event, TaskAgain) for event in events),
-        spilled_bytes=sum(event.num_bytes for event in events if isinstance(event, Spilled)),
-        num_workers_lost=sum(isinstance(event, WorkerLost) for event in events),
-    )
+SUMMARY = PageSection(summary_section, (Totals, Costs))
 
 
 def _sent_bytes(record: RunRecord) -> float:
@@ -83,9 +90,10 @@ def _command(record: RunRecord) -> str:
     return shlex.join(map(str, words)) if isinstance(words, list) else ""
 
 
-def _tiles(totals: Totals) -> str:
+def _tiles(record: RunRecord) -> str:
+    totals = record.fold(Totals)
     tiles = {
-        "sent": format_bytes(totals.sent_bytes),
+        "sent": format_bytes(_sent_bytes(record)),
         "tasks run": format_count(totals.num_tasks),
         "tasks run again": format_count(totals.num_tasks_again),
         "spilled to disk": format_bytes(totals.spilled_bytes),

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from talka.events import RunRecord, SuperstepDone, TaskAgain
+from talka.engine.events import TaskAgain
+from talka.events import Event, Stamped
+from talka.graph.events import SuperstepDone
 from talka.report.thinning import MAX_POINTS, thinned
 
 
@@ -23,20 +25,27 @@ class Superstep(NamedTuple):
     """Number of tasks that were run again during the superstep."""
 
 
-def supersteps_of(record: RunRecord) -> list[Superstep]:
-    """Return all supersteps in order. A second program in the same run continues the numbering."""
-    supersteps: list[Superstep] = []
-    before, last, num_again = 0, -1, 0
-    for _, _, event in record.events:
+class SuperstepSeries:
+    """All supersteps in order. A second program in the same run continues the numbering."""
+
+    KINDS: ClassVar[tuple[type[Event], ...]] = (SuperstepDone, TaskAgain)
+
+    def __init__(self) -> None:
+        self.supersteps: list[Superstep] = []
+        self._before, self._last, self._num_again = 0, -1, 0
+
+    def add(self, stamped: Stamped) -> None:
+        """Add an event."""
+        event = stamped.event
         if isinstance(event, TaskAgain):
-            num_again += 1
-        if isinstance(event, SuperstepDone):
-            if event.superstep <= last:
-                before += last + 1
-            last = event.superstep
-            supersteps.append(_superstep(event, before + event.superstep, num_again))
-            num_again = 0
-    return supersteps
+            self._num_again += 1
+        elif isinstance(event, SuperstepDone):
+            if event.superstep <= self._last:
+                self._before += self._last + 1
+            self._last = event.superstep
+            number = self._before + event.superstep
+            self.supersteps.append(_superstep(event, number, self._num_again))
+            self._num_again = 0
 
 
 def thinned_supersteps(

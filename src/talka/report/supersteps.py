@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from talka.events import RunRecord
-from talka.report.base import ReportSection
+from talka.report.base import PageSection, ReportSection
 from talka.report.markup import escaped, note
-from talka.report.plots import ALARM, NEUTRAL, PALETTE, as_html, step_plot
-from talka.report.superstep_series import Superstep, supersteps_of, thinned_supersteps
+from talka.report.plots import ALARM, NEUTRAL, PALETTE, step_plot
+from talka.report.superstep_series import Superstep, SuperstepSeries, thinned_supersteps
 from talka.units import format_bytes, format_count, format_seconds
 
 _WAYS: Final = {
@@ -20,7 +20,7 @@ _WAYS: Final = {
 
 def supersteps_section(record: RunRecord) -> ReportSection | None:
     """Build the section of a graph program; None for a run without supersteps."""
-    supersteps = supersteps_of(record)
+    supersteps = record.fold(SuperstepSeries).supersteps
     if not supersteps:
         return None
     bars = thinned_supersteps(supersteps)
@@ -32,6 +32,9 @@ def supersteps_section(record: RunRecord) -> ReportSection | None:
     body += _plot("Bytes sent", "bytes", bars, lambda bar: bar.sent_bytes, format_bytes, unit="B")
     body += _plot("Seconds", "seconds", bars, lambda bar: bar.seconds, format_seconds, unit="s")
     return ReportSection("Supersteps", body)
+
+
+SUPERSTEPS = PageSection(supersteps_section, (SuperstepSeries,), pillar="graph")
 
 
 def _in_words(supersteps: Sequence[Superstep]) -> str:
@@ -101,4 +104,4 @@ def _plot(
             customdata=[_counted(bar.num_again, "task") for bar in with_reruns],
             hovertemplate="%{customdata}",
         )
-    return f"<h3>{title}</h3>{as_html(figure, f'superstep-{name}')}"
+    return f"<h3>{title}</h3>{figure.as_html(f'superstep-{name}')}"

@@ -2,17 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from talka.events import RunRecord, WorkerLost
-from talka.report.bars import OTHERS, SEVERAL, Bar, bars_of, merged, with_few_kinds
-from talka.report.base import ReportSection, TimeSpan, natural_order, span_of
+from talka.events import RunRecord
+from talka.report.bars import OTHERS, SEVERAL, Bar, TimelineBars, merged, with_few_kinds
+from talka.report.base import PageSection, ReportSection, TimeSpan, natural_order, span_of
+from talka.report.figure import Figure
 from talka.report.markup import note
 from talka.report.plots import (
     ALARM,
     NEUTRAL,
     PALETTE,
-    as_html,
     horizontal_bars,
     label,
     row_labels,
@@ -20,33 +20,35 @@ from talka.report.plots import (
 )
 from talka.units import format_bytes, format_count, format_seconds
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 MAX_ROWS = 64
 NARROWEST = 1 / 1000  # least width as a share of the plot: about a pixel, so every bar is visible
 
 
 def timeline_section(record: RunRecord) -> ReportSection | None:
     """Build the timeline; None for a run without tasks and phases."""
-    bars = bars_of(record)
+    timeline = record.fold(TimelineBars)
+    bars = timeline.bars(span_of(record).end_s)
     if not bars:
         return None
     rows = sorted({bar.row for bar in bars}, key=_row_order)
     shown = row_labels(rows[:MAX_ROWS])
     of_rows = [bar._replace(row=shown[bar.row]) for bar in bars if bar.row in shown]
     drawn = merged(with_few_kinds(of_rows, max_kinds=len(_LOOKS)))
+    num_bars = len(of_rows) + timeline.num_tasks_merged
     span = _span(record, bars)
     figure = horizontal_bars(num_rows=len(shown), row_px=30, barmode="overlay")
     figure.update_yaxes(categoryorder="array", categoryarray=list(shown.values()))
     seconds_axis(figure, span.seconds, "since the start of the run")
     for kind, look in _looks(drawn).items():
         _add(figure, kind, [bar for bar in drawn if bar.kind == kind], look, span)
-    _add_losses(figure, record, shown, span)
+    _add_losses(figure, timeline, shown, span)
     return ReportSection(
         "Timeline",
-        _notes(len(of_rows), len(drawn), len(rows), len(shown)) + as_html(figure, "timeline"),
+        _notes(num_bars, len(drawn), len(rows), len(shown)) + figure.as_html("timeline"),
     )
+
+
+TIMELINE = PageSection(timeline_section, (TimelineBars,))
 
 
 def _row_order(row: str) -> tuple[bool, list[tuple[int, str]]]:
@@ -82,7 +84,7 @@ def _looks(bars: Sequence[Bar]) -> dict[str, _Look]:
     return {kind: looks.get(kind, _GREY) for kind in busy_s}
 
 
-def _add(figure: "Figure", kind: str, bars: Sequence[Bar], look: _Look, span: TimeSpan) -> None:
+def _add(figure: Figure, kind: str, bars: Sequence[Bar], look: _Look, span: TimeSpan) -> None:
     narrowest_s = NARROWEST * span.seconds
     figure.add_bar(
         name=label(kind),
@@ -114,13 +116,9 @@ def _hover(bar: Bar, span: TimeSpan) -> str:
 
 
 def _add_losses(
-    figure: "Figure", record: RunRecord, rows: Mapping[str, str], span: TimeSpan
+    figure: Figure, timeline: TimelineBars, rows: Mapping[str, str], span: TimeSpan
 ) -> None:
-    losses = [
-        (stamped.time_s, stamped.event)
-        for stamped in record.events
-        if isinstance(stamped.event, WorkerLost) and stamped.event.worker in rows
-    ]
+    losses = [(time_s, loss) for time_s, loss in timeline.losses if loss.worker in rows]
     if losses:
         figure.add_scatter(
             name="worker lost",

@@ -2,34 +2,61 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import ClassVar
 
-from talka.events import Failure, RunRecord, Stamped, TaskAgain, WorkerLost
-from talka.report.base import ReportSection, span_of
+from talka.engine.events import TaskAgain, WorkerLost
+from talka.events import Event, Failure, RunRecord, Stamped
+from talka.report.base import PageSection, ReportSection, span_of
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
 from talka.units import format_seconds
 
 MAX_FAILURES = 50
 
 
+class Troubles:
+    """Errors and losses of a run, the first ones of many."""
+
+    KINDS: ClassVar[tuple[type[Event], ...]] = (Failure, WorkerLost, TaskAgain)
+
+    def __init__(self) -> None:
+        self.failures: list[Stamped] = []
+        self.num_failures = 0
+        self.losses: list[Stamped] = []
+        self.again: Counter[tuple[str, str]] = Counter()
+        """Number of tasks that ran again, by reason and name."""
+
+    def add(self, stamped: Stamped) -> None:
+        """Add an event."""
+        event = stamped.event
+        if isinstance(event, TaskAgain):
+            self.again[event.reason, event.name] += 1
+        elif isinstance(event, Failure):
+            self.num_failures += 1
+            if len(self.failures) < MAX_FAILURES:
+                self.failures.append(stamped)
+        elif len(self.losses) < MAX_TABLE_ROWS:
+            self.losses.append(stamped)
+
+
 def troubles_section(record: RunRecord) -> ReportSection | None:
     """Build the section of problems; None if there were none, as the summary then shows zeros."""
-    failures = [stamped for stamped in record.events if isinstance(stamped.event, Failure)]
-    losses = [stamped for stamped in record.events if isinstance(stamped.event, WorkerLost)]
-    again = [stamped.event for stamped in record.events if isinstance(stamped.event, TaskAgain)]
+    troubles = record.fold(Troubles)
     start_s = span_of(record).start_s
-    body = _failures(failures, start_s) + _losses(losses, start_s) + _again(again)
+    body = _failures(troubles, start_s) + _losses(troubles.losses, start_s) + _again(troubles.again)
     if record.num_unreadable_lines:
         body += note(
             f"Lines of the event files that could not be read: {record.num_unreadable_lines} "
-            f"({record.num_damaged_lines} damaged, the others cut off when their writer was killed "
-            "or written by a newer version)."
+            f"({record.num_damaged_lines} damaged, the others cut off when their writer was killed)."
         )
     return ReportSection("What went wrong", body) if body else None
 
 
-def _failures(failures: Sequence[Stamped], start_s: float) -> str:
-    shown = "".join(_failure(stamped, start_s) for stamped in failures[:MAX_FAILURES])
-    num_left = len(failures) - MAX_FAILURES
+TROUBLES = PageSection(troubles_section, (Troubles,))
+
+
+def _failures(troubles: Troubles, start_s: float) -> str:
+    shown = "".join(_failure(stamped, start_s) for stamped in troubles.failures)
+    num_left = troubles.num_failures - len(troubles.failures)
     return shown + (note(f"{num_left} more errors") if num_left > 0 else "")
 
 
@@ -58,16 +85,15 @@ def _losses(losses: Sequence[Stamped], start_s: float) -> str:
             format_seconds(stamped.time_s - start_s),
             escaped(stamped.event.reason),
         ]
-        for stamped in losses[:MAX_TABLE_ROWS]
+        for stamped in losses
         if isinstance(stamped.event, WorkerLost)
     ]
     return table(columns, rows)
 
 
-def _again(again: Sequence[TaskAgain]) -> str:
-    if not again:
+def _again(counts: Counter[tuple[str, str]]) -> str:
+    if not counts:
         return ""
-    counts = Counter((event.reason, event.name) for event in again)
     columns = [Column("tasks run again"), Column("times", "number"), Column("reason", "long")]
     rows = [
         [f"<code>{escaped(name)}</code>", f"{count:,}", escaped(reason)]

@@ -5,9 +5,10 @@ import time
 from pathlib import Path
 
 from talka.compress import Layout
-from talka.events import Measured, Predicted, ResidualNorm, StepDone, Stream
+from talka.events import Measured, Predicted, Stream
 from talka.exchange import Exchange, Meter, Prediction, predict
 from talka.network import Network
+from talka.train.events import ResidualNorm, StepDone
 
 NORM_EVERY = 50
 """Steps between two residual norms, and between two comparisons with the prediction."""

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from talka.errors import InvalidValueError
-from talka.events import SuperstepDone
+from talka.graph.events import SuperstepDone
 from talka.graph.supersteps.checkpoint import Checkpoints
 
 FIRST_COST_S = 0.5  # assumed cost of the first checkpoint

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from talka.engine import Embedded
+from talka.engine.events import TaskAgain, WorkerLost
 from talka.errors import SavedStateError
-from talka.events import SuperstepDone, TaskAgain, WorkerLost
 from talka.graph import Graph, RunOptions, run_program
+from talka.graph.events import SuperstepDone
 from tests.engine.engines import Recorder
 from tests.graph.losing import NUM_PARTITIONS, Losing
 from tests.graph.programs import PROGRAMS, distances, labels

@@ -41,9 +41,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _warn_about(record: "RunRecord") -> int:
     """Warn on standard error about missing events; return 1 if event files are damaged."""
+    from talka.events import Unknown
+
     if record.status == "killed":
         print("talka report: the run did not finish, and its process no longer exists",
               file=sys.stderr)  # fmt: skip
+    if num_unknown := record.num_by_kind[Unknown]:
+        print(f"talka report: {num_unknown} events are of kinds that this version does not know; "
+              "the page lists them", file=sys.stderr)  # fmt: skip
     if not record.num_unreadable_lines:
         return 0
     print(f"talka report: {record.num_unreadable_lines} lines of event files could not be read, "

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from talka.engine import parcels, storage
 from talka.engine.calls import TaskProblem
@@ -23,7 +23,7 @@ from talka.engine.local.lifeline import end_group
 from talka.engine.local.processes import WorkerDied
 from talka.engine.shipping import ship
 from talka.errors import GangError, InvalidValueError
-from talka.events import EVENTS, Stream
+from talka.events import Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream, registered
 from talka.extras import require
 from talka.files import temporary_folder
 from talka.machine import num_cores
@@ -31,6 +31,9 @@ from talka.machine import num_cores
 # Seconds to wait after the first failure: another rank may have died before it.
 GRACE_S = 0.5
 TAIL_BYTES = 8_000
+PROGRESS: Final = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
+"""Events of rank 0 that reach listeners of the driver, such as the progress bar; one rank is enough, as
+all do the same work. The events of all ranks are in their files."""
 
 
 class Sign(NamedTuple):
@@ -183,7 +186,7 @@ class _Gang:
         except WorkerDied as death:
             return Sign(rank, time.monotonic(), died=True, how=f"died ({death})")
         if "event" in frame:
-            self._events.notify_listeners(EVENTS[frame["event"]](*frame["fields"]))
+            self._events.notify_listeners(registered()[frame["event"]](*frame["fields"]))
         elif "problem" in frame:
             problem = TaskProblem(*frame["problem"])
             how = f"raised {problem.cause}\n  at {problem.line}"

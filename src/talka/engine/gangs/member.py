@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from talka.engine.calls import apply, explain
-from talka.engine.gangs.gang import encoded
+from talka.engine.gangs.gang import PROGRESS, encoded
 from talka.engine.gangs.worker import GangWorker
 from talka.engine.local import wire
 from talka.engine.shipping import unship
-from talka.events import Event, Measured, PhaseAdvanced, PhaseEnded, PhaseStarted, Stream
+from talka.events import Event, Stream
 from talka.guard import Caught
-
-_FORWARDED = (PhaseStarted, PhaseAdvanced, PhaseEnded, Measured)
 
 
 def serve(channel: socket.socket, store: int) -> None:
@@ -48,8 +46,8 @@ def serve(channel: socket.socket, store: int) -> None:
 
 
 def _forward(event: Event, channel: socket.socket, rank: int) -> None:
-    """Send progress of rank 0 to the driver; one rank is enough, as all do the same work."""
-    if rank == 0 and isinstance(event, _FORWARDED):
+    """Send progress of rank 0 to the listeners of the driver."""
+    if rank == 0 and isinstance(event, PROGRESS):
         fields = [getattr(event, field.name) for field in dataclasses.fields(event)]
         wire.send(channel, {"event": type(event).__name__, "fields": fields})
 

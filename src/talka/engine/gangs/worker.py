@@ -13,6 +13,7 @@ class GangWorker:
     rank: int
     size: int
     events: Stream
-    """Stream that writes `events.rank-R.jsonl` if the engine has a run directory."""
+    """Stream of this rank. Its events are written to `events.rank-R.jsonl` in the run directory of the
+    driver, which the machine of the rank need not have."""
     log_path: Path | None
     """File with the output of this rank; None without a run directory and inside torchrun."""

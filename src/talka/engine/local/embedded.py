@@ -16,6 +16,7 @@ from talka.engine import parcels
 from talka.engine.base import Ref
 from talka.engine.calls import TaskProblem, call
 from talka.engine.driver import Driver, Lost, Task
+from talka.engine.events import Spilled, WorkerLost
 from talka.engine.frozen import frozen
 from talka.engine.gangs.gang import local_gang
 from talka.engine.lineage import OutputId
@@ -26,7 +27,7 @@ from talka.engine.shipping import ship
 from talka.engine.storage import describe
 from talka.engine.store import Store
 from talka.errors import InvalidValueError, TalkaError, TaskDiedError
-from talka.events import Spilled, Stream, WorkerLost
+from talka.events import Stream
 from talka.files import temporary_folder
 
 _MAX_SHIPPED = 1000  # functions that are recognised when they are submitted again

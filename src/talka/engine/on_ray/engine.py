@@ -28,13 +28,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from talka.engine.calls import TaskProblem
 from talka.engine.driver import Driver, Lost, Task
+from talka.engine.events import WorkerLost
 from talka.engine.gangs.gang import check_size
 from talka.engine.lineage import OutputId
 from talka.engine.meter import TaskMeter
 from talka.engine.on_ray.task import Receipt, run_task, value_of
 from talka.engine.shipping import ship
 from talka.errors import TaskDiedError
-from talka.events import Stream, WorkerLost
+from talka.events import Stream
 from talka.guard import Caught
 
 _DEATHS = (
@@ -87,7 +88,7 @@ class OnRay(Driver):
         from talka.engine.on_ray.gang import ray_gang
 
         check_size(size)
-        return ray_gang(main, args, size=size, timeout_s=timeout_s, run_dir=self.events.dir)
+        return ray_gang(main, args, size=size, timeout_s=timeout_s, events=self.events)
 
     def close(self) -> None:
         with self._lock:

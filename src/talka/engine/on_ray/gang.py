@@ -20,7 +20,9 @@ from ray.util.scheduling_strategies import (
 from talka.engine import storage
 from talka.engine.calls import TaskProblem, apply, explain
 from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, Sign, culprit
+from talka.engine.gangs.relay import EVERY_S, Relay
 from talka.engine.gangs.worker import GangWorker
+from talka.engine.on_ray.collector import Collector, send
 from talka.engine.on_ray.task import stored_form, value_of
 from talka.engine.shipping import ship, unship
 from talka.errors import ClusterError, GangError
@@ -58,8 +60,18 @@ class _Rank:
         self._store = open_store(ray.util.get_node_ip_address(), self._size)
         return int(self._store.port)
 
-    def run(self, shipped: bytes, host: str, port: int, run_dir: str | None) -> Any:
-        """Join the gang and call `main`; return its result in storage form, or a `TaskProblem`."""
+    def run(self, shipped: bytes, host: str, port: int, store: Any) -> Any:
+        """Join the gang and call `main`; return its result in storage form, or a `TaskProblem`.
+
+        Events are sent to the actor `store`, all of them before this returns.
+        """
+        relay = Relay(lambda batch: send(store, self._rank, batch))
+        try:
+            return self._run(shipped, host, port, Stream(lines_to=relay.add))
+        finally:
+            relay.close()
+
+    def _run(self, shipped: bytes, host: str, port: int, events: Stream) -> Any:
         function: Any = None
         with Caught() as caught:
             import torch.distributed as dist
@@ -68,8 +80,6 @@ class _Rank:
             store = self._store or join_store(host, port, self._size)
             dist.init_process_group("gloo", store=store, rank=self._rank, world_size=self._size)
             function, args = unship(shipped)
-            path = Path(run_dir) if run_dir and Path(run_dir).is_dir() else None
-            events = Stream(path and path / f"events.rank-{self._rank}.jsonl")
             worker = GangWorker(
                 self._rank, self._size, events, Path(os.readlink("/proc/self/fd/1"))
             )
@@ -84,12 +94,13 @@ def ray_gang(
     *,
     size: int,
     timeout_s: float | None,
-    run_dir: Path | None,
+    events: Stream,
 ) -> list[Any]:
     """Run a gang on the machines of the cluster and return the results in order of rank."""
     shipped = ship(main, (main, tuple(args)))
     place = _place(size)
     ranks: list[Any] = []
+    collector = Collector(events)
     try:
         strategy = PlacementGroupSchedulingStrategy(placement_group=place)
         actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Rank)
@@ -98,13 +109,14 @@ def ray_gang(
         ]
         places = ray.get([rank.where.remote() for rank in ranks])
         port = ray.get(ranks[0].open_store.remote())
-        host, folder = places[0].address, None if run_dir is None else str(run_dir.resolve())
-        running = [rank.run.remote(shipped, host, port, folder) for rank in ranks]
-        return _collect(running, places, timeout_s)
+        host, store = places[0].address, collector.store
+        running = [rank.run.remote(shipped, host, port, store) for rank in ranks]
+        return _collect(running, places, timeout_s, collector)
     finally:
         for rank in ranks:
             ray.kill(rank)
         remove_placement_group(place)
+        collector.close()
 
 
 def _place(size: int) -> Any:
@@ -121,7 +133,9 @@ def _place(size: int) -> Any:
     return place
 
 
-def _collect(running: list[Any], places: list[_Place], timeout_s: float | None) -> list[Any]:
+def _collect(
+    running: list[Any], places: list[_Place], timeout_s: float | None, collector: Collector
+) -> list[Any]:
     size = len(running)
     results: dict[int, Any] = {}
     signs: list[Sign] = []
@@ -129,8 +143,11 @@ def _collect(running: list[Any], places: list[_Place], timeout_s: float | None) 
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     pending = list(running)
     while pending:
-        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready, pending = ray.wait(pending, num_returns=1, timeout=left_s)
+        left_s = EVERY_S if deadline is None else max(0.0, deadline - time.monotonic())
+        ready, pending = ray.wait(pending, num_returns=1, timeout=min(left_s, EVERY_S))
+        collector.collect()
+        if not ready and left_s > 0:
+            continue
         if not ready:
             break
         rank = rank_of[ready[0]]

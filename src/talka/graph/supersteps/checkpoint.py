@@ -17,8 +17,8 @@ import numpy as np
 
 from talka.engine import storage
 from talka.errors import InvalidValueError, PayloadError, SavedStateError, output_error
-from talka.events import SuperstepDone
 from talka.files import whole_file
+from talka.graph.events import SuperstepDone
 from talka.graph.supersteps.restoring import MAX_SUPERSTEP
 
 _MAGIC: Final = b"talka-supersteps-1\n"

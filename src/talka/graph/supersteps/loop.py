@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from talka.engine import Engine, Ref
 from talka.errors import NeverHaltsError, PayloadError, SavedStateError
-from talka.events import Measured, Stream, SuperstepDone
+from talka.events import Measured, Stream
+from talka.graph.events import SuperstepDone
 from talka.graph.supersteps.checkpoint import Checkpoints, SavedSuperstep
 from talka.graph.supersteps.halting import HaltingRules
 from talka.graph.supersteps.protocol import (

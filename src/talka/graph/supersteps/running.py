@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from talka.engine import Embedded, Engine
 from talka.errors import InvalidValueError
-from talka.events import Stream, SuperstepDone
+from talka.events import Stream
+from talka.graph.events import SuperstepDone
 from talka.graph.graph import AnyGraph, GraphData
 from talka.graph.partitions.partition import Partition
 from talka.graph.partitions.placing import by_slots, place, release
