@@ -7,9 +7,9 @@ from typing import NamedTuple
 from talka.events import Comparison, RunRecord
 from talka.events.costs import Costs
 from talka.report.base import PageSection, ReportSection
-from talka.report.comparison_plot import Pair, pairs_plot
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
-from talka.report.plots import bytes_axis, seconds_axis
+from talka.report.plotting.comparison_plot import Pair, pairs_plot
+from talka.report.plotting.plots import bytes_axis, seconds_axis
 from talka.units import format_bytes, format_seconds
 
 FAR_OFF = 2.0  # a prediction that is wrong by this factor stands out in the table
