@@ -100,7 +100,7 @@ def test_the_table_has_a_row_for_every_spec_and_one_is_marked(capsys):
 
 def test_json_gives_plain_numbers(capsys):
     answer = explain_json(capsys, *USUAL, "--step-seconds", "0.05")
-    assert (answer["workers"], answer["rate_bits_per_s"]) == (4, 1e8)
+    assert (answer["workers"], answer["links"][0]["rate_bits_per_s"]) == (4, 1e8)
     assert answer["parameters"] == 2_900_000
     ddp, onebit = row(answer, "none"), row(answer, "onebit+ef")
     assert ddp["sent_bytes_per_worker"] == pytest.approx(2 * 3 / 4 * 4 * 2.9e6, rel=1e-4)
@@ -270,7 +270,7 @@ def test_help_shows_every_default(capsys):
     parser = CommandParser()
     explain_train.add_arguments(parser)
     text = " ".join(parser.format_help().split())
-    for default in ("4", "100mbit", "0.1ms", "table"):
+    for default in ("4, or the number of --rates", "100mbit", "0.1ms", "table"):
         assert f"(default: {default})" in text
 
 

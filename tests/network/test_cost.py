@@ -86,6 +86,22 @@ def test_three_unequal_workers_with_six_bytes_each(name, sent, seconds):
 
 
 @pytest.mark.parametrize(
+    "name, seconds",
+    [
+        ("gather", 1 + 12),  # the root receives 24 bytes in 6 seconds, but each sender needs 12
+        ("scatter", 1 + 8),
+        ("all_to_all", 1 + 8),
+        ("broadcast", 2 * (1 + 12)),
+        ("all_reduce", 4 * (1 + 4)),
+    ],
+)
+def test_hosts_send_at_the_rate_up_and_receive_at_the_rate_down(name, seconds):
+    network = Network.equal(Link(1, 8, 32), 3)
+    assert by_name(name)(network, 12).seconds == seconds
+    assert net.gather(Network.equal(Link(1, 32, 8), 3), 12).seconds == 1 + 24
+
+
+@pytest.mark.parametrize(
     "name, sent, seconds",
     [
         ("hierarchical", (24, 12, 24, 12), 1.7 + 2 * 7 + 1.7),
@@ -140,7 +156,8 @@ def test_low_rank_adds_two_sums():
     assert cost.total_bytes == pytest.approx(p.total_bytes + q.total_bytes)
 
 
-links = st.builds(Link, st.floats(0, 0.1), st.floats(1e3, 1e10))
+rates = st.floats(1e3, 1e10)
+links = st.builds(Link, st.floats(0, 0.1), rates, st.none() | rates)
 sizes = st.integers(0, 10**9) | st.floats(0, 1e9)
 counts = st.lists(st.integers(1, 3), min_size=1, max_size=9).filter(lambda each: sum(each) <= 9)
 

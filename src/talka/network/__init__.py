@@ -7,11 +7,11 @@ table of all schemes.
 The model
 ---------
 - One transfer takes `latency + 8 * bytes / rate`.
-- Every host has one full-duplex port: all that its workers send shares the link's rate, and so does
-  all that they receive. Workers on the same host communicate over the inner link and do not use the
-  port. Unless `workers_per_host` is given, every worker has its own host.
-- A path has the larger latency and the smaller rate of its two ends; the core of the network is
-  never the bottleneck.
+- Every host has one full-duplex port: all that its workers send shares the link's rate up, and all
+  that they receive its rate down. Workers on the same host communicate over the inner link and do
+  not use the port. Unless `workers_per_host` is given, every worker has its own host.
+- A path has the larger latency of its two ends, and the smaller of the sender's rate up and the
+  receiver's rate down; the core of the network is never the bottleneck.
 - Transfers of one round run at the same time, rounds run one after another. A transfer ends one
   path latency after the slower of two ports is done: the sender's with all it sends in that round,
   the receiver's with all it receives. A round ends with its last transfer.

@@ -3,6 +3,7 @@
 import math
 import sys
 from dataclasses import dataclass
+from typing import cast
 
 from talka.errors import InvalidValueError
 
@@ -25,23 +26,32 @@ def share_of(payload_bytes: float, count: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link with a latency per transfer and a constant rate.
+    """A link with a latency per transfer, a constant rate up and a constant rate down.
 
     >>> Link(latency_s=0.0001, rate_bits_per_s=1e9).seconds(25_000_000)
     0.2001
+    >>> Link(0.01, 10e6, 50e6)  # a host that receives five times as fast as it sends
+    Link(latency_s=0.01, rate_bits_per_s=10000000.0, rate_down_bits_per_s=50000000.0)
     """
 
     latency_s: float
     rate_bits_per_s: float
+    """Bits per second up: from the host to the network."""
+
+    rate_down_bits_per_s: float = None  # type: ignore[assignment]  # see __post_init__
+    """Bits per second down: from the network to the host. By default the rate up."""
 
     def __post_init__(self) -> None:
+        if cast("float | None", self.rate_down_bits_per_s) is None:
+            object.__setattr__(self, "rate_down_bits_per_s", self.rate_bits_per_s)
         if not 0 <= self.latency_s < math.inf:
             raise InvalidValueError("latency_s", self.latency_s, "a finite time, 0 or more")
-        if not 0 < self.rate_bits_per_s < math.inf:
-            raise InvalidValueError("rate_bits_per_s", self.rate_bits_per_s, "finite and above 0")
+        for name in ("rate_bits_per_s", "rate_down_bits_per_s"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InvalidValueError(name, getattr(self, name), "finite and above 0")
 
     def seconds(self, num_bytes: float) -> float:
-        """Return the seconds that one transfer takes."""
+        """Return the seconds that one transfer up takes."""
         size = check_bytes(num_bytes, name="num_bytes")
         return self.latency_s + 8 * size / self.rate_bits_per_s
 
@@ -106,16 +116,22 @@ class Network:
         return tuple(host for host, count in enumerate(self.workers_per_host) for _ in range(count))
 
     def path(self, sender: int, receiver: int) -> Link:
-        """Return the effective link of one transfer while both workers are otherwise idle.
+        """Return the effective link from one worker to another while both are otherwise idle.
 
-        >>> Network((Link(0.001, 1e9), Link(0.002, 2e9))).path(0, 1)
-        Link(latency_s=0.002, rate_bits_per_s=1000000000.0)
+        Its rate up is the rate from the sender to the receiver, its rate down that of answers.
+
+        >>> Network((Link(0.001, 1e9, 5e9), Link(0.002, 2e9))).path(0, 1)
+        Link(latency_s=0.002, rate_bits_per_s=1000000000.0, rate_down_bits_per_s=2000000000.0)
         """
         hosts = self.host_of_worker
         if hosts[sender] == hosts[receiver]:
             return self.inner
-        ends = self.links[hosts[sender]], self.links[hosts[receiver]]
-        return Link(max(end.latency_s for end in ends), min(end.rate_bits_per_s for end in ends))
+        near, far = self.links[hosts[sender]], self.links[hosts[receiver]]
+        return Link(
+            max(near.latency_s, far.latency_s),
+            min(near.rate_bits_per_s, far.rate_down_bits_per_s),
+            min(near.rate_down_bits_per_s, far.rate_bits_per_s),
+        )
 
 
 def spread(num_workers: int, *, num_hosts: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from talka.compress import Layout
 from talka.exchange.registry import COMPRESSED, powersgd_rank
 from talka.exchange.topologies.low_rank import LowRank
-from talka.network import Network
+from talka.network import Link, Network
 from talka.train.predictions import StepPrediction, fastest
 from talka.units import format_rate, format_seconds
 
@@ -137,5 +137,5 @@ def _network_s(prediction: StepPrediction, layout: Layout, network: Network) -> 
 
 
 def _at(network: Network, rate_bits_per_s: float) -> Network:
-    links = tuple(replace(link, rate_bits_per_s=rate_bits_per_s) for link in network.links)
+    links = tuple(Link(link.latency_s, rate_bits_per_s) for link in network.links)
     return replace(network, links=links)

@@ -8,13 +8,14 @@ one core of this machine.
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import HOSTS_HELP, MAX_WORKERS, describe_network
-from talka.cli.numbers import Number, count, rate, seconds
-from talka.cli.options import SHOWN, add_format, add_former_name
+from talka.cli.networks import LONGEST_S, add_network, describe_network, network_of
+from talka.cli.numbers import Number, count, seconds
+from talka.cli.options import add_format, add_former_name
 from talka.cli.tables import print_json, print_table, print_text
-from talka.errors import InvalidValueError, OptionError
+from talka.errors import OptionError
 from talka.short_forms import parsed
 from talka.units import format_bytes, format_count, format_seconds
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 HELP = "predict the cost of a training step with each compressor"
 MAX_PARAMETERS = 10**12
-SHORTEST_S, LONGEST_S = 1e-6, 1e6
+SHORTEST_S = 1e-6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,14 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of trainable parameters, such as 2.9M")  # fmt: skip
     add("--model", metavar="FILE.py:FUNCTION",
         help="instead of --parameters: a function that returns the nn.Module")  # fmt: skip
-    add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS), default="4",
-        help=f"number of workers {SHOWN}")  # fmt: skip
-    add("--rate", action=Number, parse=rate(), default="100mbit",
-        help=f"rate of every link; `talka probe` measures it {SHOWN}")  # fmt: skip
-    add("--latency", metavar="TIME", action=Number, parse=seconds(at_most=LONGEST_S),
-        default="0.1ms", help=f"latency of every link {SHOWN}")  # fmt: skip
-    add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
-        help=HOSTS_HELP)  # fmt: skip
+    add_network(parser, workers=4, rate_up="100mbit")
     add("--step-seconds", metavar="TIME", action=Number,
         parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
         help="time one machine computes per step, such as 60ms")  # fmt: skip
@@ -58,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     for compressor in args.compressor or ():
         parsed(compressor)  # a misspelt name is reported before torch is loaded
-    network = _network(args)
+    network = network_of(args)
     _check_model(args)
     stream = Stream()
     with progress_in_terminal(stream):
@@ -74,17 +68,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(rows, layout, network, [conclusion, *_notes(args, rows)])
     return 0
-
-
-def _network(args: argparse.Namespace) -> "Network":
-    from talka.network import Link, Network
-
-    num_hosts = args.workers if args.hosts is None else args.hosts
-    if num_hosts > args.workers:
-        raise InvalidValueError(
-            "--hosts", num_hosts, f"at most {args.workers}, the number of workers"
-        )
-    return Network.equal(Link(args.latency, args.rate), args.workers, num_hosts=num_hosts)
 
 
 def _check_model(args: argparse.Namespace) -> None:
@@ -154,8 +137,7 @@ def _as_json(
     return {
         "workers": network.num_workers,
         "hosts": len(network.links),
-        "rate_bits_per_s": network.links[0].rate_bits_per_s,
-        "latency_s": network.links[0].latency_s,
+        "links": [asdict(link) for link in network.links],
         "parameters": _num_values(layout),
         "rows": [
             {
