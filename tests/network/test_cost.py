@@ -1,6 +1,8 @@
 """Costs by hand on equal and unequal links, then against the twin on any links."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from talka import network as net
 from talka.errors import InvalidValueError
 from talka.network import COLLECTIVES, EXCHANGES, Link, Network
 from tests.network import twin_schemes
+from tests.network.twin import Twin
 
 # 8 bits a second is one byte a second: seconds can be read off the bytes.
 EQUAL = Network.equal(Link(1, 8), 4)
@@ -230,6 +233,36 @@ def test_gossip_over_any_graph_and_twin_agree(network, payload, data):
     assert_same(
         net.gossip(network, payload, neighbours=graph), twin_schemes.gossip(network, payload, graph)
     )
+
+
+@st.composite
+def networks_and_ranks(draw):
+    """Draw a network and some of its workers: some of each host, hosts in any order."""
+    network = draw(networks())
+    hosts = draw(st.permutations(range(len(network.links))))
+    ranks = []
+    for host in hosts:
+        local = [rank for rank, at in enumerate(network.host_of_worker) if at == host]
+        ranks += draw(st.lists(st.sampled_from(local), unique=True))
+    return network, ranks or [0]
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "broadcast", "two_phase", "all_to_all", "gossip"])
+@given(st.data(), sizes)
+def test_costs_among_some_workers_are_those_of_their_transfers(name, data, payload):
+    """The twin runs in the whole network, with each rank replaced by the member of that rank."""
+    network, ranks = data.draw(networks_and_ranks())
+    within = network.among(ranks)
+    cost, twin = by_name(name)(within, payload), getattr(twin_schemes, name)(within, payload)
+    moved = Twin(network, 1)
+    moved.transfers = [
+        replace(move, sender=ranks[move.sender], receiver=ranks[move.receiver])
+        for move in twin.transfers
+    ]
+    assert cost.seconds == pytest.approx(moved.seconds())
+    assert cost.sent_bytes_by_rank == pytest.approx([moved.sent()[rank] for rank in ranks])
+    for a, b in itertools.permutations(range(len(ranks)), 2):
+        assert within.path(a, b) == network.path(ranks[a], ranks[b])
 
 
 @given(networks(), sizes)

@@ -71,6 +71,15 @@ def test_a_path_inside_a_host_is_the_inner_link():
     assert network.path(1, 2) == Link(0.3, 5e6)
 
 
+@pytest.mark.parametrize("ranks", [(), (0, 0), (3,), (-1,), (0, 2, 1)])
+def test_the_workers_of_a_part_are_distinct_and_host_by_host(ranks):
+    network = Network((Link(0.1, 5e6), Link(0.3, 9e6)), workers_per_host=(2, 1))
+    with pytest.raises(
+        InvalidValueError, match="ranks .* distinct ranks from 0 to 2, those of one"
+    ):
+        network.among(ranks)
+
+
 @pytest.mark.parametrize("counts", [(1,), (1, 1, 1), (2, 0), (-1, 2)])
 def test_workers_per_host_must_fit_the_links(counts):
     with pytest.raises(InvalidValueError, match="workers_per_host"):

@@ -2,7 +2,9 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import cast
 
 from talka.errors import InvalidValueError
@@ -114,6 +116,27 @@ class Network:
     def host_of_worker(self) -> tuple[int, ...]:
         """Index of the host of each worker, by rank."""
         return tuple(host for host, count in enumerate(self.workers_per_host) for _ in range(count))
+
+    def among(self, ranks: Sequence[int]) -> "Network":
+        """Return the network of some workers, while the others are silent.
+
+        Workers are ranked host by host in it as well. So the ranks of one host must follow one
+        another, but hosts, and workers of a host, may be in any order: the costs of a ring or a tree
+        depend on it.
+
+        >>> network = Network((Link(0.1, 1e9), Link(0.2, 1e8)), workers_per_host=(3, 2))
+        >>> network.among([3, 0, 2]).workers_per_host
+        (1, 2)
+        """
+        hosts = self.host_of_worker
+        is_valid = set(ranks) <= set(range(len(hosts))) and len(set(ranks)) == len(ranks) > 0
+        groups = groupby(ranks, lambda rank: hosts[rank]) if is_valid else ()
+        counts = [(host, len(list(members))) for host, members in groups]
+        if not is_valid or len(dict(counts)) < len(counts):
+            allowed = f"distinct ranks from 0 to {len(hosts) - 1}, those of one host together"
+            raise InvalidValueError("ranks", tuple(ranks), allowed)
+        links = tuple(self.links[host] for host, _ in counts)
+        return Network(links, tuple(count for _, count in counts), self.inner)
 
     def path(self, sender: int, receiver: int) -> Link:
         """Return the effective link from one worker to another while both are otherwise idle.
