@@ -10,8 +10,8 @@ import pytest
 from talka.cli.commands import explain_train
 from talka.cli.main import main
 from talka.cli.parser import CommandParser
+from talka.exchange import CodecRates
 from talka.train import codec_rates
-from talka.train.codec_rates import CodecRates
 from talka.train.predictions import DEFAULT_SPECS
 
 USUAL = ("--parameters", "2.9M", "--workers", "4", "--rate", "100mbit")
@@ -109,9 +109,9 @@ def test_json_gives_plain_numbers(capsys):
     assert onebit["sent_bytes_per_worker"] == pytest.approx(0.612e6, rel=0.01)
     assert onebit["compute_s"] == 0.05
     assert onebit["codec_s"] == pytest.approx(2.9e6 * (1.25 * 4e-10 + 2 * 3e-10))
-    [ring] = [other for other in ddp["runners_up"] if other["exchange"] == "ring"]
+    [ring] = [other for other in ddp["alternatives"] if other["exchange"] == "ring"]
     assert onebit["speed_vs_ddp"] == pytest.approx(ring["step_s"] / onebit["step_s"], rel=1e-4)
-    assert "all-gather" in [other["exchange"] for other in onebit["runners_up"]]
+    assert "all-gather" in [other["exchange"] for other in onebit["alternatives"]]
     assert [entry["step_s"] for entry in answer["rows"] if entry["best"]] == [
         min(entry["step_s"] for entry in answer["rows"])
     ]

@@ -7,7 +7,8 @@ from talka.compress import compressor, layout_of
 from talka.compress.layout import nameless
 from talka.errors import SpecError
 from talka.exchange import choices, choose
-from talka.exchange.registry import MAX_GATHERED, default_name
+from talka.exchange.compressed import MAX_GATHERED
+from talka.exchange.registry import default_name
 from talka.network import Link, Network
 
 SLOW = Link(0.0001, 1e8)

@@ -4,6 +4,9 @@ The step is compared with one machine and with plain DDP. The prediction assumes
 communication do not overlap, so steps of models larger than 25 MB can be shorter. Every worker has
 the batch size of one machine, so speeds compare samples per second. Encoding speed is measured on
 one core of this machine.
+
+Each compressor has the exchange that `attach` opens for it unless another one is named; if another
+one would be clearly faster, a line below the table names it.
 """
 
 import argparse
@@ -62,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             phase.advance()
         layout = _layout(args)
         rows = _predicted(layout, network, args, stream) if network.num_workers > 1 else []
-    conclusion = verdict(rows, layout, network)
+    conclusion = verdict(rows, network)
     if args.format == "json":
         print_json(_as_json(rows, layout, network, conclusion))
     else:
@@ -94,7 +97,8 @@ def _predicted(
     layout: "Layout", network: "Network", args: argparse.Namespace, stream: "Stream"
 ) -> "list[StepPrediction]":
     """Predict a step with each compressor; encoders are compiled and measured on this machine."""
-    from talka.train.codec_rates import CodecRates, measure_codec
+    from talka.exchange import CodecRates
+    from talka.train.codec_rates import measure_codec
     from talka.train.predictions import DEFAULT_SPECS, predict_steps
 
     specs = list(dict.fromkeys(args.compressor or DEFAULT_SPECS))
@@ -114,6 +118,13 @@ def _notes(args: argparse.Namespace, rows: "Sequence[StepPrediction]") -> list[s
     if not rows:
         return []
     notes = []
+    for row in rows:
+        if row.cheaper is not None:
+            notes.append(
+                f"{row.spec} by {row.cheaper.exchange} would take "
+                f"{format_seconds(row.cheaper.step_s)} instead of {format_seconds(row.step_s)}: "
+                f'attach(ddp, "{row.spec}", exchange="{row.cheaper.exchange}").'
+            )
     if args.step_seconds is None:
         notes.append(
             "Only the exchange is compared. Add --step-seconds TIME, the computing time of one "
@@ -143,7 +154,7 @@ def _as_json(
             {
                 **_fields(row),
                 "best": row is best,
-                "runners_up": [_fields(other) for other in row.runners_up],
+                "alternatives": [_fields(other) for other in row.alternatives],
             }
             for row in rows
         ],
@@ -155,14 +166,14 @@ def _fields(row: "StepPrediction") -> dict[str, Any]:
     return {
         "compressor": row.spec,
         "exchange": row.exchange,
-        "sent_bytes_per_worker": row.sent_bytes_per_worker,
+        "sent_bytes_per_worker": row.price.cost.max_sent_bytes,
         "compute_s": row.compute_s,
-        "codec_s": row.codec_s,
-        "network_s": row.network_s,
+        "codec_s": row.price.codec_s,
+        "network_s": row.price.network_s,
         "step_s": row.step_s,
         "speed_vs_one_machine": row.speed_vs_one,
         "speed_vs_ddp": row.speed_vs_ddp,
-        "reason": row.reason,
+        "reason": row.price.reason,
     }
 
 
@@ -194,13 +205,13 @@ def _cells(row: "StepPrediction", *, is_best: bool) -> dict[str, str]:
     cells = {
         "compressor": row.spec + (" *" if is_best else ""),
         "exchange": row.exchange,
-        "sent": format_bytes(row.sent_bytes_per_worker),
-        "codec": format_seconds(row.codec_s),
-        "network": format_seconds(row.network_s),
+        "sent": format_bytes(row.price.cost.max_sent_bytes),
+        "codec": format_seconds(row.price.codec_s),
+        "network": format_seconds(row.price.network_s),
         "step": format_seconds(row.step_s),
         "vs one machine": format_ratio(row.speed_vs_one),
         "vs DDP": format_ratio(row.speed_vs_ddp),
-        "reason": row.reason,
+        "reason": row.price.reason,
     }
     if row.compute_s is None:
         del cells["step"], cells["vs one machine"]
