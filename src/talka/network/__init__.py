@@ -21,7 +21,6 @@ The model
 """
 
 from talka.network.collectives import (
-    all_gather,
     all_reduce,
     all_to_all,
     barrier,
@@ -29,12 +28,13 @@ from talka.network.collectives import (
     gather,
     reduce,
     reduce_scatter,
+    ring_all_gather,
     scatter,
 )
 from talka.network.cost import Cost, cost_of_rounds
 from talka.network.exchanges import (
+    all_gather,
     colocated_servers,
-    direct_all_gather,
     global_top_k,
     gossip,
     hierarchical,
@@ -64,7 +64,6 @@ __all__ = [
     "cheapest_average",
     "colocated_servers",
     "cost_of_rounds",
-    "direct_all_gather",
     "gather",
     "global_top_k",
     "gossip",
@@ -73,6 +72,7 @@ __all__ = [
     "master",
     "reduce",
     "reduce_scatter",
+    "ring_all_gather",
     "scatter",
     "separate_servers",
     "spread",
