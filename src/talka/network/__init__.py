@@ -2,7 +2,7 @@
 
 `link.py` describes a network, `cost.py` computes the cost of rounds of transfers on it, `patterns.py`
 lists senders and receivers, and `collectives.py` and `exchanges.py` combine these. `schemes.py` is the
-table of all schemes.
+table of all schemes. `timeline.py` is for what overlaps: slots of computing and of transfers.
 
 The model
 ---------

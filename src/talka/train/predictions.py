@@ -21,6 +21,7 @@ from talka.errors import InvalidValueError
 from talka.exchange import CodecRates, Price, choices
 from talka.exchange.registry import default_name
 from talka.network import Network, all_reduce
+from talka.network.timeline import Compute, Together, timeline
 from talka.train.codec_rates import measure_codec
 from talka.train.codecs import attached_codec
 
@@ -102,7 +103,7 @@ def predict_steps(
     ddp_s = (compute_s or 0.0) + all_reduce(network, 4.0 * num_values).seconds
 
     def predicted(price: Price) -> StepPrediction:
-        step_s = (compute_s or 0.0) + price.seconds
+        step_s = _step_s(network, compute_s or 0.0, price)
         speed_vs_one = None if compute_s is None else network.num_workers * compute_s / step_s
         return StepPrediction(
             price, compute_s, step_s, speed_vs_one, ddp_s / step_s if step_s else 1.0
@@ -119,6 +120,12 @@ def predict_steps(
         row = steps.pop(default)
         rows[spec] = replace(row, alternatives=tuple(steps.values()))
     return [rows[spec] for spec in specs]
+
+
+def _step_s(network: Network, compute_s: float, price: Price) -> float:
+    """Return the seconds of a step in which nothing overlaps."""
+    step = [Compute(compute_s), Compute(price.codec_s), Together(price.network_s)]
+    return timeline(network, [step] * network.num_workers).total_s
 
 
 def fastest(predictions: Sequence[StepPrediction]) -> StepPrediction:

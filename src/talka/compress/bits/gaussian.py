@@ -12,7 +12,7 @@ _NUM_QUANTILES = 512
 
 
 @lru_cache(maxsize=256)
-def level_bits(num_levels: int, by_largest: bool, bucket: int) -> tuple[float, float]:
+def level_bits(num_levels: int, *, by_largest: bool, bucket: int) -> tuple[float, float]:
     """Return the share of nonzero levels, and the bits per value of the codes of all levels.
 
     Values are rounded to `num_levels` on either side of zero, scaled by the norm of a bucket: the
@@ -41,6 +41,6 @@ def level_bits(num_levels: int, by_largest: bool, bucket: int) -> tuple[float, f
 
 def coded_bytes(num_values: int, num_levels: int, *, by_largest: bool, bucket: int) -> float:
     """Return the expected bytes of the codes of a section, with their head and marks."""
-    nonzero, bits = level_bits(num_levels, by_largest, bucket)
+    nonzero, bits = level_bits(num_levels, by_largest=by_largest, bucket=bucket)
     num_marks = nonzero * num_values / MARKED
     return 4 + 8 * num_marks + 4 * (bits * num_values / 32 + 0.5)
