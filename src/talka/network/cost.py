@@ -64,6 +64,15 @@ class Cost:
             self.reason,
         )
 
+    def at(self, ranks: Sequence[int], num_workers: int) -> "Cost":
+        """Return the cost of a part of the workers (see `Network.among`) as one of all workers."""
+        sent, received = [0.0] * num_workers, [0.0] * num_workers
+        for rank, out_bytes, in_bytes in zip(
+            ranks, self.sent_bytes_by_rank, self.received_bytes_by_rank, strict=True
+        ):
+            sent[rank], received[rank] = out_bytes, in_bytes
+        return replace(self, sent_bytes_by_rank=tuple(sent), received_bytes_by_rank=tuple(received))
+
     def because(self, reason: str) -> "Cost":
         """Return the same cost with a reason."""
         return replace(self, reason=reason if self.num_rounds else "nothing is sent")

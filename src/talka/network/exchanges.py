@@ -65,8 +65,7 @@ def hierarchical(
     leaders = [ranks[0] for ranks in hosts]
     down = [(ranks[0], rank) for ranks in hosts for rank in ranks[1:]]
     inside = cost_of_rounds(network, [down], payload_bytes if inner_bytes is None else inner_bytes)
-    between = [(a, b) for a in leaders for b in leaders if a != b]
-    across = cost_of_rounds(network, [between], share_of(payload_bytes, len(hosts))).times(2)
+    across = two_phase(network.among(leaders), payload_bytes).at(leaders, network.num_workers)
     cost = cost_of_rounds(
         network, backwards([down]), payload_bytes if inner_bytes is None else inner_bytes
     )

@@ -81,7 +81,7 @@ class _Transfer(NamedTuple):
 
     ready_s: float
     sender: int
-    index: int
+    place: int
     """Index of the action among those of the sender."""
     receiver: int
     num_bytes: float
@@ -96,15 +96,15 @@ def timeline(network: Network, actions: Sequence[Sequence[Action]]) -> Timeline:
     ((Slot(start_s=0.0, end_s=1.0), Slot(start_s=1.0, end_s=4.5), Slot(start_s=1.0, end_s=10.0)), (Slot(start_s=0.0, end_s=4.5), Slot(start_s=4.5, end_s=6.5)))
     """
     _check(network, actions)
-    run = _Run(network, actions)
-    run.advance()
-    while run.start_next_transfer():
-        run.advance()
-    for worker, stuck in run.waiting().items():
+    simulation = _Simulation(network, actions)
+    simulation.advance()
+    while simulation.start_next_transfer():
+        simulation.advance()
+    for worker, stuck in simulation.waiting().items():
         allowed = "lists in which each wait ends: a send for each receive, collectives of all"
         raise InvalidValueError(f"actions of worker {worker}", stuck, allowed)
     slots = tuple(
-        tuple(by_index[index] for index in range(len(by_index))) for by_index in run.slots
+        tuple(by_index[index] for index in range(len(by_index))) for by_index in simulation.slots
     )
     total_s = max((slot.end_s for of_worker in slots for slot in of_worker), default=0.0)
     idle_s = tuple(
@@ -114,7 +114,7 @@ def timeline(network: Network, actions: Sequence[Sequence[Action]]) -> Timeline:
     return Timeline(slots, total_s, idle_s)
 
 
-class _Run:
+class _Simulation:
     """The state of all workers and ports.
 
     Workers advance as far as they can before the next transfer starts. What they send later is ready
@@ -200,7 +200,7 @@ class _Run:
         path, start_s = self._network.path(sender, receiver), self._start_s(head)
         left_s = start_s + 8 * head.num_bytes / path.rate_bits_per_s
         self._out_free_s[out_port] = self._in_free_s[in_port] = left_s
-        self.slots[sender][head.index] = Slot(start_s, left_s + path.latency_s)
+        self.slots[sender][head.place] = Slot(start_s, left_s + path.latency_s)
         self._arrivals[sender, receiver].append(left_s + path.latency_s)
         return True
 

@@ -21,7 +21,7 @@ from talka.errors import InvalidValueError
 from talka.exchange import CodecRates, Price, choices
 from talka.exchange.registry import default_name
 from talka.network import Network, all_reduce
-from talka.network.timeline import Compute, Together, timeline
+from talka.network.timeline import Action, Compute, Together, timeline
 from talka.train.codec_rates import measure_codec
 from talka.train.codecs import attached_codec
 
@@ -124,7 +124,7 @@ def predict_steps(
 
 def _step_s(network: Network, compute_s: float, price: Price) -> float:
     """Return the seconds of a step in which nothing overlaps."""
-    step = [Compute(compute_s), Compute(price.codec_s), Together(price.network_s)]
+    step: list[Action] = [Compute(compute_s), Compute(price.codec_s), Together(price.network_s)]
     return timeline(network, [step] * network.num_workers).total_s
 
 
