@@ -10,11 +10,11 @@ from talka.cli.main import main
 from talka.cli.table_layout import TextTable, lay_out
 from talka.cli.tables import print_table
 from talka.events import Measured, Predicted, Run
+from talka.exchange import CodecRates
 from talka.exchange.links.probe import ProbeResult
 from talka.jobs.embeddings import Embeddings
 from talka.network import COLLECTIVES, EXCHANGES
 from talka.train import codec_rates
-from talka.train.codec_rates import CodecRates
 from talka.train.predictions import DEFAULT_SPECS
 from tests.jobs.embeddings.small_text import write_small_text
 

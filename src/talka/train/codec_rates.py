@@ -4,31 +4,20 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from talka.compress import Summable, compressor, layout_of
-from talka.exchange.registry import powersgd_rank
+from talka.exchange.power_sgd import powersgd_rank
+from talka.exchange.pricing.price import CodecRates
 from talka.exchange.topologies.low_rank import times
 
 MAX_MEASURED_VALUES = 1_000_000
 """Length of the largest vector measured. It exceeds a core's caches, so longer ones take as long
 per value."""
 REPEATS = 5
-
-
-class CodecRates(NamedTuple):
-    """Seconds per value on one core."""
-
-    encode_s: float
-    """Seconds per value to encode, including the update of the residual if there is one."""
-    decode_s: float
-    """Seconds per value to decode and add to the output."""
-    convert_s: float = 0.0
-    """Seconds per value to convert to the summable wire format and back; 0 if there is none, and for
-    `none`, as plain DDP sums gradients in place."""
 
 
 def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> CodecRates:
