@@ -56,10 +56,10 @@ thing = 3
 def rates(monkeypatch):
     """Made up, so that nothing depends on the machine."""
 
-    def measured(spec, num_values):
+    def known(spec, events=None):
         return CodecRates(4e-10, 3e-10, 0.0 if spec == "none" else 2e-10)
 
-    monkeypatch.setattr(codec_rates, "measure_codec", measured)
+    monkeypatch.setattr(codec_rates, "profiled_rates", known)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def check_whole(lines, texts):
 @pytest.mark.parametrize("more", [[], ["--step-seconds", "50ms", "--workers", "8", "--hosts", "2"]])
 def test_compressors_can_be_copied(shown, monkeypatch, columns, more):
     rates = CodecRates(4e-10, 3e-10, 2e-10)
-    monkeypatch.setattr(codec_rates, "measure_codec", lambda spec, num_values: rates)
+    monkeypatch.setattr(codec_rates, "profiled_rates", lambda spec, events: rates)
     lines = shown("explain", "train", "--parameters", "2.9M", *more, columns=columns)
     check_whole(lines, DEFAULT_SPECS)
 

@@ -7,6 +7,8 @@ import pytest
 
 from talka.profile import MEMORY, Profile, Trial
 from talka.profile import profile as profile_module
+from talka.profile import trial as trial_module
+from talka.profile.trial import median_seconds
 
 
 class Counting:
@@ -143,3 +145,19 @@ def test_the_trial_of_the_memory_returns_plausible_rates():
     figures = MEMORY.measure()
     assert set(figures) == {"copy_bytes_per_s", "fresh_bytes_per_s"}
     assert all(1e6 < rate < 1e13 for rate in figures.values())
+
+
+def test_the_first_round_is_not_counted_and_the_median_is_taken(monkeypatch):
+    class Clock:
+        now_s = 0.0
+
+        def perf_counter(self):
+            return self.now_s
+
+    clock, seconds = Clock(), iter([100.0, 3.0, 1.0, 2.0, 50.0, 2.0])
+    monkeypatch.setattr(trial_module, "time", clock)
+
+    def work():
+        clock.now_s += next(seconds)
+
+    assert median_seconds(work) == 2.0

@@ -11,7 +11,9 @@ def all_trials() -> list[Trial]:
     """Return the trials of everything that is installed here."""
     trials = [MEMORY, WORKERS, GRAPH]
     if find_spec("torch") is not None:
+        from talka.train.codec_rates import codec_trial
         from talka.train.models.glove.trials import SLICES
+        from talka.train.predictions import DEFAULT_SPECS
 
-        trials.append(SLICES)
+        trials += [SLICES, *map(codec_trial, DEFAULT_SPECS)]
     return trials

@@ -22,7 +22,7 @@ from talka.exchange import CodecRates, Price, choices
 from talka.exchange.registry import default_name
 from talka.network import Network, all_reduce
 from talka.network.timeline import Action, Compute, Together, timeline
-from talka.train.codec_rates import measure_codec
+from talka.train.codec_rates import profiled_rates
 from talka.train.codecs import attached_codec
 
 DEFAULT_SPECS = (
@@ -84,7 +84,7 @@ def predict_steps(
     *,
     compute_s: float | None,
     specs: Sequence[str] = DEFAULT_SPECS,
-    codec_rates: Callable[[str], CodecRates] | None = None,
+    codec_rates: Callable[[str], CodecRates] = profiled_rates,
     sample: Tensor | None = None,
 ) -> list[StepPrediction]:
     """Predict a step with each spec as `attach(ddp, spec)` runs it, in the order of `specs`.
@@ -92,7 +92,7 @@ def predict_steps(
     Each has the default exchange of its compressor, and the others as alternatives.
 
     codec_rates
-        Called once per spec. By default the rates are measured on this machine.
+        Called once per spec. By default the rates of the profile of this machine.
     sample
         One flat gradient, from which the size of payloads is computed that depend on the values.
     """
@@ -111,9 +111,7 @@ def predict_steps(
 
     rows = {}
     for spec, codec in codecs.items():
-        rates = (
-            measure_codec(spec, num_values, sample) if codec_rates is None else codec_rates(spec)
-        )
+        rates = codec_rates(spec)
         prices = choices(codec, num_values, network, layout=layout, sample=sample, rates=rates)
         default = default_name(codec, network.num_workers)
         steps = {price.exchange: predicted(price) for price in prices}

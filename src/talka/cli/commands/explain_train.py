@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     _check_model(args)
     stream = Stream()
     with progress_in_terminal(stream):
-        with stream.phase("load torch", total=1, unit="package") as phase:
+        with stream.phase("train/load", total=1, unit="package") as phase:
             from talka.train.verdict import verdict
 
             phase.advance()
@@ -96,21 +96,21 @@ def _layout(args: argparse.Namespace) -> "Layout":
 def _predicted(
     layout: "Layout", network: "Network", args: argparse.Namespace, stream: "Stream"
 ) -> "list[StepPrediction]":
-    """Predict a step with each compressor; encoders are compiled and measured on this machine."""
+    """Predict a step with each compressor; those that are not in the profile are measured."""
     from talka.exchange import CodecRates
-    from talka.train.codec_rates import measure_codec
+    from talka.train.codec_rates import profiled_rates
     from talka.train.predictions import DEFAULT_SPECS, predict_steps
 
     specs = list(dict.fromkeys(args.compressor or DEFAULT_SPECS))
-    with stream.phase("compile, measure", total=len(specs), unit="codecs") as phase:
+    with stream.phase("train/codecs", total=len(specs), unit="codecs") as phase:
 
-        def measured(spec: str) -> CodecRates:
-            rates = measure_codec(spec, _num_values(layout))
+        def known(spec: str) -> CodecRates:
+            rates = profiled_rates(spec, stream)
             phase.advance()
             return rates
 
         return predict_steps(
-            layout, network, compute_s=args.step_seconds, specs=specs, codec_rates=measured
+            layout, network, compute_s=args.step_seconds, specs=specs, codec_rates=known
         )
 
 
@@ -144,6 +144,8 @@ def _notes(args: argparse.Namespace, rows: "Sequence[StepPrediction]") -> list[s
 def _as_json(
     rows: "Sequence[StepPrediction]", layout: "Layout", network: "Network", conclusion: str
 ) -> dict[str, Any]:
+    from talka.train.step_plan import plan_of_step
+
     best = _best(rows)
     return {
         "workers": network.num_workers,
@@ -158,6 +160,7 @@ def _as_json(
             }
             for row in rows
         ],
+        "plan": plan_of_step(rows).as_plain() if rows else None,
         "verdict": conclusion,
     }
 
