@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from talka.errors import DiskFullError, EdgeFileError, InvalidValueError
@@ -76,7 +78,7 @@ def test_the_whole_job_and_its_start_are_measured_beside_their_predictions(tmp_p
 
 
 def test_predictions_that_are_wrong_three_times_make_the_profile_doubt(tmp_path, profile):
-    for _ in range(3):
-        assert not profile.known()["test/trial"].is_doubted
+    for num_misses in range(3):
+        assert profile.known()["test/trial"].num_misses == num_misses
         execute(Sleeping(), root=tmp_path / "runs")
-    assert profile.known()["test/trial"].is_doubted
+    assert profile.known()["test/trial"].is_doubted(math.inf)

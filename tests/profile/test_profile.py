@@ -8,6 +8,7 @@ import pytest
 from talka.profile import MEMORY, Profile, Trial
 from talka.profile import profile as profile_module
 from talka.profile import trial as trial_module
+from talka.profile.profile import MIN_AGE_S
 from talka.profile.trial import median_seconds
 
 
@@ -76,27 +77,44 @@ def test_another_version_of_a_package_measures_again(path, monkeypatch):
     assert (concerned.num_runs, other.num_runs) == (2, 1)
 
 
+class Clock:
+    """A clock that a test can put forward."""
+
+    now_s = 1e9
+
+    def __call__(self):
+        return self.now_s
+
+
 class TestJudgement:
-    def test_three_wrong_predictions_in_a_row_measure_again(self, path):
+    @pytest.fixture
+    def clock(self):
+        return Clock()
+
+    def test_three_wrong_predictions_in_a_row_measure_again(self, path, clock):
         counting = Counting(1.0, 5.0)
-        profile = Profile(path)
+        profile = Profile(path, now=clock)
         profile.figures(counting.trial)
         for ratio in (1.4, 0.7, 1.0, 2.0, 0.1):  # a right one in between
             profile.judge({"test/trial": ratio})
         assert profile.figures(counting.trial) == {"value_s": 1.0}
         profile.judge({"test/trial": 1.31})
-        assert Profile(path).figures(counting.trial) == {"value_s": 5.0}
+        clock.now_s += MIN_AGE_S - 1
+        assert profile.figures(counting.trial) == {"value_s": 1.0}, "perhaps the machine is busy"
+        clock.now_s += 1
+        assert Profile(path, now=clock).figures(counting.trial) == {"value_s": 5.0}
         assert counting.num_runs == 2
 
-    def test_a_confirmed_figure_is_doubted_later_the_next_time(self, path):
+    def test_a_confirmed_figure_is_doubted_later_the_next_time(self, path, clock):
         counting = Counting(1.0, 1.2)
-        profile = Profile(path)
+        profile = Profile(path, now=clock)
         for num_wrong in (3, 6):
             profile.figures(counting.trial)
+            clock.now_s += MIN_AGE_S
             for _ in range(num_wrong):
-                assert not profile.known()["test/trial"].is_doubted
+                assert not profile.known()["test/trial"].is_doubted(clock.now_s)
                 profile.judge({"test/trial": 3.0})
-            assert profile.known()["test/trial"].is_doubted
+            assert profile.known()["test/trial"].is_doubted(clock.now_s)
 
     def test_predictions_of_unknown_trials_are_ignored(self, path):
         Profile(path).judge({"never/measured": 9.0})

@@ -29,6 +29,7 @@ from talka.machine import num_cores, peak_memory_bytes
 from talka.plans import Part
 from talka.profile import this_machine
 from talka.train.models.glove import GloVeConfig
+from talka.train.models.glove.trials import SLICES
 from talka.units import format_bytes
 
 # Frequent words in packages that every installation has: numpy, torch, sympy, plotly, networkx.
@@ -85,7 +86,13 @@ class DemoPlan:
             reason=reason,
             trials=(WORKERS.name,),
         )
-        slices = training_parts(sliced, pairs.num_pairs, pairs_per_s=rate, cost_id="demo/slices")
+        slices = training_parts(
+            sliced,
+            pairs.num_pairs,
+            pairs_per_s=rate,
+            trials=(SLICES.name,),
+            cost_id="demo/slices",
+        )
         return Part.of("demo", [corpus_part, *predicted_parts(config, expected), *slices])
 
     def run(self, events: Stream) -> dict[str, Any]:

@@ -28,6 +28,8 @@ Figures = Mapping[str, float]
 
 FAR_OFF: Final = 1.3
 """Ratio of a measured to a predicted time, or its inverse, beyond which a prediction is wrong."""
+MIN_AGE_S: Final = 3600.0
+"""Seconds after a trial before wrong predictions can repeat it."""
 _MAX_MISSES: Final = 3
 _MAX_BYTES: Final = 1 << 20
 _MAX_FIGURE: Final = 1e18
@@ -48,10 +50,12 @@ class Kept:
     """Wrong predictions in a row after which the trial is repeated. Doubled if that confirms the
     figures, because the error must then be in the model."""
 
-    @property
-    def is_doubted(self) -> bool:
-        """Whether predictions were wrong so often that the trial should be repeated."""
-        return self.num_misses >= self.max_misses
+    def is_doubted(self, now_s: float) -> bool:
+        """Whether predictions were wrong so often that the trial should be repeated.
+
+        Not within the first hour: while the machine is busy, measuring again does not help.
+        """
+        return self.num_misses >= self.max_misses and now_s - self.measured_at_s >= MIN_AGE_S
 
 
 class Profile:
@@ -107,7 +111,11 @@ class Profile:
 
     def _fitting(self, trial: Trial) -> Kept | None:
         kept = self._trials.get(trial.name)
-        fits = kept is not None and kept.versions == _versions(trial) and not kept.is_doubted
+        fits = (
+            kept is not None
+            and kept.versions == _versions(trial)
+            and not kept.is_doubted(self._now())
+        )
         return kept if fits else None
 
     def _run(self, trial: Trial, events: Stream | None, *, again: bool = False) -> Kept:
@@ -120,7 +128,11 @@ class Profile:
             figures = _measured(trial, events)
             before = self._trials.get(trial.name)
             max_misses = _MAX_MISSES
-            if before is not None and before.is_doubted and _agree(before.figures, figures):
+            if (
+                before is not None
+                and before.is_doubted(self._now())
+                and _agree(before.figures, figures)
+            ):
                 max_misses = 2 * before.max_misses
             kept = Kept(figures, _versions(trial), self._now(), max_misses=max_misses)
             self._keep({trial.name: kept})

@@ -8,13 +8,15 @@ more than 30% three times in a row.
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from talka.cli.options import add_format
 from talka.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from talka.profile import Profile
+    from talka.profile import Trial
+    from talka.profile.profile import Kept
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,36 +37,40 @@ def run(args: argparse.Namespace) -> int:
                 profile.measure(trial, events)
             else:
                 profile.figures(trial, events)
-    rows = _rows(profile, {name: trial.what for name, trial in trials.items()})
+    known = profile.known()
     if args.format == "json":
-        print_json({"file": str(profile.path), "figures": rows})
+        rows = [
+            {"trial": name, "what": trials[name].what, **asdict(known[name])} for name in trials
+        ]
+        print_json({"file": str(profile.path), "trials": rows})
         return 0
-    print_table([_cells(row) for row in rows], right=("value",), prose=("description",))
+    rows = [_cells(trial, known[name]) for name, trial in trials.items()]
+    print_table(rows, prose=("figures",))
     print()
     print_text(f"kept in {profile.path}")
     return 0
 
 
-def _rows(profile: "Profile", descriptions: dict[str, str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "trial": name,
-            "figure": figure,
-            "value": value,
-            "measured_at_s": kept.measured_at_s,
-            "what": descriptions[name],
-        }
-        for name, kept in profile.known().items()
-        if name in descriptions
-        for figure, value in kept.figures.items()
-    ]
-
-
-def _cells(row: dict[str, Any]) -> dict[str, str]:
+def _cells(trial: "Trial", kept: "Kept") -> dict[str, str]:
+    figures = [_as_text(name, value) for name, value in kept.figures.items() if value]
     return {
-        "trial": row["trial"],
-        "figure": row["figure"],
-        "value": f"{row['value']:.3g}",
-        "measured": time.strftime("%Y-%m-%d", time.localtime(row["measured_at_s"])),
-        "description": row["what"],
+        "trial": trial.name,
+        "measured": time.strftime("%Y-%m-%d", time.localtime(kept.measured_at_s)),
+        "figures": ", ".join(figures),
     }
+
+
+def _as_text(name: str, value: float) -> str:
+    """Format a figure by the unit at the end of its name.
+
+    >>> _as_text("copy_bytes_per_s", 5e9), _as_text("encode_s", 4e-10)
+    ('copy 5.00 GB/s', 'encode 0.4 ns')
+    """
+    from talka.units import format_bytes, format_count, format_seconds
+
+    words = name.removesuffix("_s").removesuffix("_per").replace("_", " ")
+    if name.endswith("_bytes_per_s"):
+        return f"{words.removesuffix(' bytes')} {format_bytes(value)}/s"
+    if name.endswith("_per_s"):
+        return f"{words} {format_count(value)}/s"
+    return f"{words} {format_seconds(value) if value >= 1e-5 else f'{1e9 * value:.3g} ns'}"

@@ -29,9 +29,11 @@ from talka.errors import NothingToLearnError
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.growth import extrapolated
+from talka.profile import Trial, this_machine
 from talka.train.models.glove import GloVe
 from talka.train.models.glove.kernels import LANES
 from talka.train.models.glove.table import num_lines
+from talka.train.models.glove.trials import SLICES
 
 SAMPLE_BYTES = 8_000_000
 RISE_PER_DOUBLING = 0.1
@@ -55,6 +57,8 @@ class Estimate(NamedTuple):
     count_s: float
     train_pairs_per_s: float
     memory_bytes: float
+    trial: str
+    """Name of the trial in the profile that training was predicted from."""
 
 
 def estimate(
@@ -82,13 +86,20 @@ def estimate(
     if not is_all:
         num_words = extrapolated(len(half.corpus.vocabulary), num_words, doublings)
         num_pairs = extrapolated(half.pairs.num_pairs, num_pairs, doublings)
+    if config.parallel == "dimensions":
+        stretched = stretch_pairs(whole.pairs, math.ceil(num_words), _SLICED_PAIRS)
+        rate, trial = sliced_rate(config, stretched), SLICES.name
+    else:
+        training = training_trial(config, whole.pairs, math.ceil(num_words), num_pairs)
+        rate, trial = this_machine().figures(training)["pairs_per_s"], training.name
     return Estimate(
         num_tokens=whole.num_tokens * growth,
         num_words=num_words,
         num_pairs=num_pairs,
         scan_s=_scan_seconds(sample, tiny, whole, growth),
         count_s=whole.count_s * growth * (1 + RISE_PER_DOUBLING * doublings),
-        train_pairs_per_s=_training_rate(config, whole.pairs, math.ceil(num_words), num_pairs),
+        train_pairs_per_s=rate,
+        trial=trial,
         memory_bytes=max(
             _job_memory_bytes(config, num_words, num_pairs, whole.num_tokens * growth),
             _sampling_memory_bytes(whole.pairs.num_pairs),
@@ -152,21 +163,42 @@ def _count(config: EmbedConfig, sample: TextSample) -> _Sampled:
     return _Sampled(corpus, pairs, scanned - start, counted - scanned)
 
 
-def _training_rate(
+def training_trial(
     config: EmbedConfig, sample: PairBlocks, num_words: int, num_pairs: float
-) -> float:
-    """Measure trained pairs per second on a model of full size; a small one would fit into caches.
+) -> Trial:
+    """Return the trial of training with threads on pairs like those of a sample.
 
-    The trial takes no longer than the predicted training itself.
+    It is measured on a model of full size, as a small one would fit into caches; texts of about the
+    same size share it. It takes no longer than the predicted training itself.
     """
-    if config.parallel == "dimensions":
-        return sliced_rate(config, stretch_pairs(sample, num_words, _SLICED_PAIRS))
+    shape = f"dim-{config.dim}/words-{_power(num_words)}/pairs-{_power(num_pairs)}"
+    name = f"embed/pairs/{shape}/threads-{config.threads}"
+    num_epochs = config.epochs * num_pairs / _CALIBRATION_PAIRS
+    return Trial(
+        name,
+        "training word vectors",
+        lambda: {"pairs_per_s": _training_rate(config, sample, num_words, num_epochs)},
+        packages=("numba",),
+    )
+
+
+def _power(count: float) -> str:
+    """Return the nearest power of two as text.
+
+    >>> _power(70_000)
+    '2^16'
+    """
+    return f"2^{round(math.log2(max(count, 1)))}"
+
+
+def _training_rate(
+    config: EmbedConfig, sample: PairBlocks, num_words: int, max_epochs: float
+) -> float:
     blocks = stretch_pairs(sample, num_words, _CALIBRATION_PAIRS)
     model = GloVe(num_words, config.dim, config=config.glove)
     model.train_epoch(blocks, threads=config.threads)  # compiles kernels, touches all memory pages
     seconds: list[float] = []
-    num_epochs = config.epochs * num_pairs / max(1, blocks.num_pairs)
-    while len(seconds) < 3 or (len(seconds) < num_epochs and sum(seconds) < _CALIBRATION_S):
+    while len(seconds) < 3 or (len(seconds) < max_epochs and sum(seconds) < _CALIBRATION_S):
         start = time.perf_counter()
         model.train_epoch(blocks, threads=config.threads)
         seconds.append(time.perf_counter() - start)

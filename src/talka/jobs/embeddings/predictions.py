@@ -33,19 +33,25 @@ def predicted_parts(config: EmbedConfig, expected: Estimate | None) -> list[Part
             memory_bytes=memory_bytes,
             reason=f"{pairs} pairs, {threads}",
         ),
-        *training_parts(config, expected.num_pairs, pairs_per_s=rate),
+        *training_parts(config, expected.num_pairs, pairs_per_s=rate, trials=(expected.trial,)),
     ]
 
 
 def training_parts(
-    config: EmbedConfig, num_pairs: float, *, pairs_per_s: float, cost_id: str = "embed/train"
+    config: EmbedConfig,
+    num_pairs: float,
+    *,
+    pairs_per_s: float,
+    trials: tuple[str, ...],
+    cost_id: str = "embed/train",
 ) -> list[Part]:
-    """Predict training on this many pairs, at the speed measured for the chosen parallelism."""
+    """Predict training on this many pairs, at the speed that the trials measured."""
     total = config.epochs * num_pairs
     pairs = f"{config.epochs} epochs of {format_count(num_pairs)}"
     if config.parallel == "threads":
         reason = f"{pairs} pairs at {format_count(pairs_per_s)} per second"
-        return [Part(cost_id=cost_id, seconds=total / pairs_per_s, reason=reason)]
+        seconds = total / pairs_per_s
+        return [Part(cost_id=cost_id, seconds=seconds, reason=reason, trials=trials)]
     workers = config.workers
     products = round(total) + config.epochs * min(SAMPLE_PAIRS_OF_RANKS, round(num_pairs))
     num_rounds = math.ceil(products / BATCH_PAIRS)
@@ -62,6 +68,6 @@ def training_parts(
             sent_bytes=predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers)),
             reason=f"{pairs} products of 4 bytes, summed over {workers} workers in {num_rounds} "
             "rounds",
-            trials=(SLICES.name,),
+            trials=trials,
         ),
     ]
