@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from talka.report.figures.figure import Figure
+from talka.report.figure import Figure
 from talka.report.markup import escaped, note
 from talka.report.plots import PALETTE, horizontal_bars, label, row_labels
 

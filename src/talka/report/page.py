@@ -65,9 +65,7 @@ def _section(section: ReportSection, *, is_first: bool) -> str:
 
 def _plotly_script() -> str:
     """Return the bundle `plotly.js-basic-dist-min` of npm, which has bars and curves."""
-    return (files("talka.report.figures") / "scripts" / "plotly-basic.min.js").read_text(
-        encoding="utf-8"
-    )
+    return (files("talka.report") / "scripts" / "plotly-basic.min.js").read_text(encoding="utf-8")
 
 
 def _check_target(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from talka.events import RunRecord
 from talka.report.bars import OTHERS, SEVERAL, Bar, TimelineBars, merged, with_few_kinds
 from talka.report.base import PageSection, ReportSection, TimeSpan, natural_order, span_of
-from talka.report.figures.figure import Figure
+from talka.report.figure import Figure
 from talka.report.markup import note
 from talka.report.plots import (
     ALARM,

@@ -1,1 +1,0 @@
-"""Figures of a page: the JSON that plotly.js draws, its script, and series short enough to draw."""
