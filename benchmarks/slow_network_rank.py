@@ -155,7 +155,7 @@ def main():
             "predicted_s": {
                 one.spec: way.step_s
                 for one in predictions
-                for way in (one, *one.runners_up)
+                for way in (one, *one.alternatives)
                 if way.exchange == modes[one.spec].hook.exchange.name
             },
             "predicted_bytes": {

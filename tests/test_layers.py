@@ -14,7 +14,7 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["train", "graph"],
     ["data", "exchange"],
     ["compress", "engine"],
-    ["network"],
+    ["network", "profile", "plans"],
     ["events"],
     ["inputs", "extras", "short_forms"],
     ["files", "units", "threads"],

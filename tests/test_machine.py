@@ -7,7 +7,7 @@ import pytest
 
 from talka import machine
 from talka.engine import Embedded
-from talka.machine import available_memory_bytes, memory_bytes, num_cores
+from talka.machine import available_memory_bytes, memory_bytes, num_cores, processor_name
 
 MB = 10**6
 GROUPS = "sys/fs/cgroup"
@@ -143,3 +143,13 @@ def test_an_engine_uses_at_most_the_limits_of_the_process(monkeypatch):
     with Embedded() as engine:
         assert engine._native._max_threads == engine._python._max_threads == 3
         assert engine._store.memory_bytes == 200 * MB
+
+
+def test_the_name_of_the_processor_includes_its_family(tmp_path):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(
+        "processor\t: 0\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Some CPU\nstepping\t: 7\n"
+        "cpu MHz\t\t: 2500.1\n\nprocessor\t: 1\ncpu family\t: 6\nmodel name\t: Some CPU\n"
+    )
+    assert processor_name(root=tmp_path) == "Some CPU, 6, 85, 7"
+    assert processor_name(root=tmp_path / "missing") == ""

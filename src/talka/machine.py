@@ -24,6 +24,16 @@ def num_cores(*, root: Path = _ROOT) -> int:
     return max(1, min([len(os.sched_getaffinity(0)), *quotas]))
 
 
+def processor_name(*, root: Path = _ROOT) -> str:
+    """Return the model of the processor with its family and stepping; empty if unknown.
+
+    The name alone says little: virtual machines on different processors report the same one.
+    """
+    lines = dict(re.findall(r"^([\w ]+?)\s*: (.*)$", _text(root / "proc/cpuinfo"), re.MULTILINE))
+    names = ("model name", "cpu family", "model", "stepping", "cache size")
+    return ", ".join(lines[name] for name in names if name in lines)
+
+
 def process_age_s(*, root: Path = _ROOT) -> float:
     """Return the seconds since this process was started; without /proc, its processor time."""
     fields = _text(root / "proc/self/stat").rpartition(")")[2].split()

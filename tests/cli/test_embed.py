@@ -26,6 +26,7 @@ from talka.events import read_run
 from talka.jobs.embeddings import Embeddings
 from tests.jobs.embeddings.small_text import num_epochs_done, small_text, write_small_text
 from tests.marked import marked
+from tests.plan_parts import printed_parts
 from tests.waiting import wait_until
 
 SMALL = ["--dim", "8", "--epochs", "2", "--threads", "1", "--window", "5"]
@@ -89,7 +90,7 @@ class TestGoodInput:
         assert read_run(Path(printed["run"])).status == "done"
         assert printed["out"] == "out"
         assert len(printed["loss"]) == len(printed["running_loss"]) == 2
-        assert printed["seconds"]["train"] > 0
+        assert printed["seconds"]["embed/train"] > 0
 
     def test_text_says_what_it_will_cost_and_did_cost(self, talka, text):
         done = talka("embed", text, "--out", "out", *SMALL)
@@ -131,11 +132,11 @@ class TestGoodInput:
     def test_explain_stops_before_anything_is_made(self, talka, text):
         done = talka("embed", text, "--out", "out", "--explain", "--format", "json", *SMALL)
         printed = json.loads(done.out)
-        parts = [row["cost_id"] for row in printed["predicted"]]
-        assert parts == ["start", "vocabulary", "cooccurrence", "train"]
-        assert printed["total_s"] == pytest.approx(
-            sum(row["seconds"] for row in printed["predicted"])
-        )
+        whole, *parts = printed_parts(printed).values()
+        names = ["embed/start", "embed/vocabulary", "embed/cooccurrence", "embed/train"]
+        assert [part["cost_id"] for part in parts] == names
+        assert printed["total_s"] == pytest.approx(sum(part["seconds"] for part in parts))
+        assert whole["memory_bytes"] > 0
         assert printed["expected"]["num_words"] == 300
         assert list(Path().iterdir()) == []
 

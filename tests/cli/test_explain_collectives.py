@@ -4,7 +4,7 @@ import pytest
 
 from talka.cli.commands import explain_collectives
 from talka.cli.parser import CommandParser, UsageError
-from talka.errors import InvalidValueError
+from talka.errors import InvalidValueError, OptionError
 from talka.network import COLLECTIVES, EXCHANGES, LOOPBACK
 
 
@@ -123,6 +123,23 @@ def test_too_few_rates_say_how_many_are_needed():
     words = ["--rates", "1gbit,1gbit", "--workers", "3"]
     with pytest.raises(InvalidValueError, match="one rate for each of 3 workers, not 2 rates"):
         explain_collectives.run(parse(*words))
+
+
+def test_hosts_may_receive_faster_than_they_send(capsys):
+    words = ["--workers", "3", "--bytes", "1MB", "--rate", "8mbit", "--latency", "0"]
+    answer = explain_json(capsys, *words, "--rate-down", "16mbit")
+    assert row(answer, "collectives", "gather")["seconds"] == 1.0
+    assert answer["rates_down_bits_per_s"] == [16e6] * 3
+    unequal = ["--rates", "8mbit,8mbit", "--rates-down", "32mbit,16mbit", "--bytes", "1MB"]
+    assert explain_json(capsys, *unequal)["rates_down_bits_per_s"] == [32e6, 16e6]
+    assert "8.00 Mbit/s up and 32.0 Mbit/s down, 8.00 Mbit/s up and 16" in explain(capsys, *unequal)
+
+
+def test_rates_down_come_with_as_many_rates_up():
+    with pytest.raises(OptionError, match="--rates-down needs --rates"):
+        explain_collectives.run(parse("--rates-down", "1gbit,1gbit"))
+    with pytest.raises(InvalidValueError, match="--rates-down .* one rate for each of 2 workers"):
+        explain_collectives.run(parse("--rates", "1gbit,1gbit", "--rates-down", "1gbit"))
 
 
 def test_one_rate_and_many_rates_exclude_each_other():

@@ -10,8 +10,8 @@ import pytest
 from talka.cli.commands import explain_train
 from talka.cli.main import main
 from talka.cli.parser import CommandParser
+from talka.exchange import CodecRates
 from talka.train import codec_rates
-from talka.train.codec_rates import CodecRates
 from talka.train.predictions import DEFAULT_SPECS
 
 USUAL = ("--parameters", "2.9M", "--workers", "4", "--rate", "100mbit")
@@ -56,10 +56,10 @@ thing = 3
 def rates(monkeypatch):
     """Made up, so that nothing depends on the machine."""
 
-    def measured(spec, num_values):
+    def known(spec, events=None):
         return CodecRates(4e-10, 3e-10, 0.0 if spec == "none" else 2e-10)
 
-    monkeypatch.setattr(codec_rates, "measure_codec", measured)
+    monkeypatch.setattr(codec_rates, "profiled_rates", known)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_the_table_has_a_row_for_every_spec_and_one_is_marked(capsys):
 
 def test_json_gives_plain_numbers(capsys):
     answer = explain_json(capsys, *USUAL, "--step-seconds", "0.05")
-    assert (answer["workers"], answer["rate_bits_per_s"]) == (4, 1e8)
+    assert (answer["workers"], answer["links"][0]["rate_bits_per_s"]) == (4, 1e8)
     assert answer["parameters"] == 2_900_000
     ddp, onebit = row(answer, "none"), row(answer, "onebit+ef")
     assert ddp["sent_bytes_per_worker"] == pytest.approx(2 * 3 / 4 * 4 * 2.9e6, rel=1e-4)
@@ -109,9 +109,9 @@ def test_json_gives_plain_numbers(capsys):
     assert onebit["sent_bytes_per_worker"] == pytest.approx(0.612e6, rel=0.01)
     assert onebit["compute_s"] == 0.05
     assert onebit["codec_s"] == pytest.approx(2.9e6 * (1.25 * 4e-10 + 2 * 3e-10))
-    [ring] = [other for other in ddp["runners_up"] if other["exchange"] == "ring"]
-    assert onebit["speed_vs_ddp"] == pytest.approx(ring["step_s"] / onebit["step_s"], rel=1e-4)
-    assert "all-gather" in [other["exchange"] for other in onebit["runners_up"]]
+    assert ddp["exchange"] == "ring"
+    assert onebit["speed_vs_ddp"] == pytest.approx(ddp["step_s"] / onebit["step_s"], rel=1e-4)
+    assert "all-gather" in [other["exchange"] for other in onebit["alternatives"]]
     assert [entry["step_s"] for entry in answer["rows"] if entry["best"]] == [
         min(entry["step_s"] for entry in answer["rows"])
     ]
@@ -150,7 +150,13 @@ def test_one_worker_has_nothing_to_exchange(capsys):
 
 def test_hosts_share_links(capsys):
     words = (*USUAL, "--workers", "8", "--hosts", "2", "--step-seconds", "1s")
-    assert row(explain_json(capsys, *words), "onebit+ef")["exchange"] == "hierarchical"
+    onebit = row(explain_json(capsys, *words), "onebit+ef")
+    assert (onebit["exchange"], onebit["alternatives"][0]["exchange"]) == (
+        "two-phase",
+        "hierarchical",
+    )
+    words = (*USUAL, "--workers", "8", "--hosts", "2", "--step-seconds", "50ms")
+    assert 'attach(ddp, "onebit+ef", exchange="hierarchical")' in explain(capsys, *words)
     text = explain(capsys, *words)
     assert "2 hosts with 4, 4 workers" in text
     assert '"One machine" means a single worker.' in text
@@ -270,7 +276,7 @@ def test_help_shows_every_default(capsys):
     parser = CommandParser()
     explain_train.add_arguments(parser)
     text = " ".join(parser.format_help().split())
-    for default in ("4", "100mbit", "0.1ms", "table"):
+    for default in ("4, or the number of --rates", "100mbit", "0.1ms", "table"):
         assert f"(default: {default})" in text
 
 

@@ -119,8 +119,9 @@ def test_a_graph_is_read_whole_from_what_can_be_read_once(once, capsys, content,
 def test_a_graph_from_a_pipe_can_be_explained(piped, capsys):
     assert main(["graph", "pagerank", piped(EDGES), "--explain", "--format", "json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["plan"]["num_edges"] == NUM_EDGES
-    assert "a pipe: not known before it is read" in [row["reason"] for row in printed["predicted"]]
+    assert printed["graph"]["num_edges"] == NUM_EDGES
+    reasons = [part["reason"] for part in printed["plan"]["parts"]]
+    assert "a pipe: not known before it is read" in reasons
 
 
 @pytest.mark.parametrize("file_format", ["auto", "csv"])

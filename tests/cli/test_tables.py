@@ -10,11 +10,11 @@ from talka.cli.main import main
 from talka.cli.table_layout import TextTable, lay_out
 from talka.cli.tables import print_table
 from talka.events import Measured, Predicted, Run
+from talka.exchange import CodecRates
 from talka.exchange.links.probe import ProbeResult
 from talka.jobs.embeddings import Embeddings
 from talka.network import COLLECTIVES, EXCHANGES
 from talka.train import codec_rates
-from talka.train.codec_rates import CodecRates
 from talka.train.predictions import DEFAULT_SPECS
 from tests.jobs.embeddings.small_text import write_small_text
 
@@ -51,7 +51,7 @@ def check_whole(lines, texts):
 @pytest.mark.parametrize("more", [[], ["--step-seconds", "50ms", "--workers", "8", "--hosts", "2"]])
 def test_compressors_can_be_copied(shown, monkeypatch, columns, more):
     rates = CodecRates(4e-10, 3e-10, 2e-10)
-    monkeypatch.setattr(codec_rates, "measure_codec", lambda spec, num_values: rates)
+    monkeypatch.setattr(codec_rates, "profiled_rates", lambda spec, events: rates)
     lines = shown("explain", "train", "--parameters", "2.9M", *more, columns=columns)
     check_whole(lines, DEFAULT_SPECS)
 
@@ -101,14 +101,14 @@ def test_the_costs_of_embeddings_fit(shown, tmp_path):
     text = write_small_text(tmp_path)
     small = ["--dim", 8, "--epochs", 12, "--threads", 1, "--window", 5]
     lines = shown("embed", text, "--out", "vectors", *small)
-    check_whole(lines, ["vocabulary", "cooccurrence", "train"])
+    check_whole(lines, ["embed/vocabulary", "embed/cooccurrence", "embed/train"])
 
 
 @pytest.mark.slow
 def test_the_demo_fits(shown):
     lines = shown("demo", "--epochs", 1)
     assert any(line.startswith("more neighbours  talka similar runs/") for line in lines)
-    check_whole(lines, ["vocabulary", "cooccurrence", "slices"])
+    check_whole(lines, ["embed/vocabulary", "embed/cooccurrence", "demo/slices"])
 
 
 @pytest.mark.usefixtures("lab_works")

@@ -149,6 +149,9 @@ class Halved(Compressor):
     def from_wire(self, wire, out, layout=None):
         out.copy_(wire.view_as(out))
 
+    def wire_bytes(self, num_values, layout=None):
+        return 2 * num_values
+
     def for_worker(self, index):
         fresh = copy.copy(self)
         fresh.num_encodings = 0

@@ -193,3 +193,18 @@ def test_residuals_of_the_training_grid_are_a_fraction_of_the_gradient():
         one.encode(values)
         ratios.append(float(one.residuals[""].norm() / values.norm()))
     assert ratios[-1] == pytest.approx(0.41, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["qsgd:7", "qsgd:1", "qsgd:127", "qsgd:7/all", "qsgd:3/64", "qsgd:7/max/512", "terngrad"],
+)
+@pytest.mark.parametrize("num_values", [20, 500, 4096, 100_000])
+def test_expected_bytes_are_those_of_gaussian_values(spec, num_values):
+    generator = torch.Generator().manual_seed(num_values)
+    sizes = [
+        compressor(spec, seed=seed).encode(torch.randn(num_values, generator=generator)).num_bytes
+        for seed in range(8)
+    ]
+    expected = compressor(spec).expected_bytes(num_values)
+    assert expected == pytest.approx(sum(sizes) / len(sizes), rel=0.04)

@@ -7,7 +7,8 @@ from talka.compress import layout_of
 from talka.engine import Embedded
 from talka.errors import SpecError, UnknownNameError
 from talka.exchange import EXCHANGES, open_exchange
-from talka.exchange.registry import COMPRESSED, powersgd_rank
+from talka.exchange.power_sgd import powersgd_rank
+from talka.exchange.registry import COMPRESSED
 from tests.exchange.cells import BUCKETS, ONE_BUCKET, run_cells, vector
 from tests.exchange.twin import Twin
 

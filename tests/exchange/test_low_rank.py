@@ -6,7 +6,7 @@ import torch
 from talka.compress import layout_of
 from talka.engine import Embedded
 from talka.exchange import open_exchange
-from talka.exchange.topologies.low_rank import LowRank
+from talka.exchange.topologies.low_rank import split
 
 SHAPES = {"w": (30, 20), "conv": (8, 4, 3, 3), "b": (30,), "thin": (2, 3)}
 
@@ -33,7 +33,7 @@ def resnet18_shapes():
 def test_resnet_18_takes_as_many_floats_as_in_the_paper(rank, floats):
     layout = layout_of(resnet18_shapes())
     assert layout[-1].stop == 11_173_962
-    assert sum(LowRank.num_floats(layout, rank)) == floats
+    assert sum(split(layout, rank).num_floats(rank)) == floats
 
 
 def gradients(rank, step):

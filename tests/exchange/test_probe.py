@@ -50,12 +50,28 @@ def test_links_are_found_from_what_pairs_do(rates):
     assert min(found) == min(rates)
 
 
+@given(st.lists(st.tuples(st.integers(1, 10_000), st.integers(1, 10_000)), min_size=2, max_size=6))
+def test_rates_up_and_down_are_found_from_what_pairs_do(rates):
+    count = len(rates)
+    matrix = tuple(
+        tuple(0.0 if a == b else float(min(rates[a][0], rates[b][1])) for b in range(count))
+        for a in range(count)
+    )
+    links = ProbeResult(tuple(range(count)), matrix, matrix).network().links
+    for host, link in enumerate(links):
+        others = [rate for other, rate in enumerate(rates) if other != host]
+        up, down = rates[host]
+        visible = min(up, max(down for _, down in others)), min(down, max(up for up, _ in others))
+        assert (link.rate_bits_per_s, link.rate_down_bits_per_s) == pytest.approx(visible, rel=0.3)
+
+
 def test_noise_of_one_pair_does_not_move_a_link():
     rates = [[0.0 if a == b else 100.0 for b in range(5)] for a in range(5)]
     rates[0][1] = 130.0
     matrix = tuple(map(tuple, rates))
     links = ProbeResult((0, 1, 2, 3, 4), matrix, matrix).network().links
     assert {link.rate_bits_per_s for link in links} == {100.0}
+    assert {link.rate_down_bits_per_s for link in links} == {100.0}
 
 
 def test_ranks_of_one_host_have_an_inner_link():

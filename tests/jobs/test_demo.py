@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from talka.events import Measured, Stream
-from talka.jobs.demo import Demo
+from talka.jobs.demo import DemoPlan
 
 
 class OneText:
@@ -21,6 +21,6 @@ def test_what_workers_sent_is_counted_in_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr("talka.jobs.demo.documentation_files", lambda: [Path(__file__)])
     corpus, events, emitted = tmp_path / "corpus.txt", Stream(), []
     with events.listening(emitted.append), events.phase("corpus") as phase:
-        Demo()._collect(OneText(), corpus, phase)
+        DemoPlan()._collect(OneText(), corpus, phase)
     assert Measured("corpus", corpus.stat().st_size, emitted[-1].seconds) == emitted[-1]
     assert corpus.stat().st_size == len("größe in µs\n".encode())

@@ -11,9 +11,10 @@ import pytest
 from talka.errors import EdgeFileError
 from talka.events import Stream
 from talka.graph import Graph
-from talka.jobs.graph import GraphConfig, GraphJob, Input, Placement
+from talka.jobs.graph import GraphConfig, GraphPlan, Input, Placement
 from talka.jobs.graph import sample as module
-from talka.jobs.graph.plan import plan_for_graph
+from talka.jobs.graph.layout import layout_of
+from tests.plan_parts import parts_of
 
 NUM_VERTICES, NUM_EDGES = 3_000, 60_000
 
@@ -69,7 +70,7 @@ def written(path):
 
 
 def job_on(path, **placement):
-    return GraphJob(
+    return GraphPlan(
         GraphConfig(
             algorithm="pagerank",
             input=Input(edges=str(path)),
@@ -82,21 +83,21 @@ def job_on(path, **placement):
 def test_a_plan_from_a_sample_is_near_the_plan_of_the_whole(tmp_path, name):
     path = written(tmp_path / name)
     job = job_on(path, partitioning="hash")
-    plan = job.make_plan(Stream())
-    exact = plan_for_graph(Graph.from_edges(str(path)), job._config)
+    plan = job.prepare(Stream())
+    exact = layout_of(Graph.from_edges(str(path)), job._config)
     assert (plan.is_estimate, exact.is_estimate) == (True, False)
     assert plan.num_edges == pytest.approx(exact.num_edges, rel=0.1)
     assert plan.num_vertices == pytest.approx(exact.num_vertices, rel=0.1)
     assert plan.num_mirrors == pytest.approx(exact.num_mirrors, rel=0.3)
     assert plan.cut_edges == pytest.approx(exact.cut_edges, rel=0.1)
     assert plan.graph_bytes == pytest.approx(exact.graph_bytes, rel=0.3)
-    rows = {row.cost_id: row for row in job.explain()}
+    rows = {row.cost_id: row for row in parts_of(job)}
     assert rows["graph/supersteps"].sent_bytes == 20 * 8 * plan.num_mirrors
 
 
 def test_a_compressed_file_is_sampled_from_its_beginning(tmp_path):
     path = written(tmp_path / "a.txt.gz")
-    plan = job_on(path).make_plan(Stream())
+    plan = job_on(path).prepare(Stream())
     assert plan.is_estimate
     assert plan.num_edges == pytest.approx(NUM_EDGES, rel=0.3)
 
@@ -104,7 +105,7 @@ def test_a_compressed_file_is_sampled_from_its_beginning(tmp_path):
 def test_a_small_file_is_read_as_a_whole(tmp_path):
     path = tmp_path / "small.txt"
     path.write_text("1 2\n2 3\n3 1\n")
-    plan = job_on(path).make_plan(Stream())
+    plan = job_on(path).prepare(Stream())
     assert (plan.is_estimate, plan.num_edges) == (False, 3)
 
 
@@ -113,13 +114,13 @@ def test_a_file_whose_lines_mean_something_by_their_number_is_read_as_a_whole(tm
     count = 10_000
     ring = "".join(f"{(v - 1) % count + 1} {(v + 1) % count + 1}\n" for v in range(count))
     path.write_text(f"{count} {count}\n{ring}")
-    plan = job_on(path).make_plan(Stream())
+    plan = job_on(path).prepare(Stream())
     assert (plan.is_estimate, plan.num_vertices) == (False, count)
 
 
 def test_a_run_after_the_plan_reads_the_whole_file(tmp_path):
     job = job_on(written(tmp_path / "a.txt"))
-    job.make_plan(Stream())
+    job.prepare(Stream())
     result = job.run(Stream())
     assert result["num_edges"] == NUM_EDGES
 
@@ -128,4 +129,4 @@ def test_a_wrong_line_is_reported_as_if_the_whole_file_had_been_read(tmp_path):
     path = tmp_path / "wrong.txt"
     path.write_text(f"1 2\n2 3 4 5\n{lines()}")
     with pytest.raises(EdgeFileError, match=r"wrong\.txt, line 2"):
-        job_on(path).make_plan(Stream())
+        job_on(path).prepare(Stream())

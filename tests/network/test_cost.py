@@ -1,6 +1,8 @@
 """Costs by hand on equal and unequal links, then against the twin on any links."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from talka import network as net
 from talka.errors import InvalidValueError
 from talka.network import COLLECTIVES, EXCHANGES, Link, Network
 from tests.network import twin_schemes
+from tests.network.twin import Twin
 
 # 8 bits a second is one byte a second: seconds can be read off the bytes.
 EQUAL = Network.equal(Link(1, 8), 4)
@@ -32,12 +35,12 @@ def by_name(name):
         ("scatter", (9, 0, 0, 0), 10, 1),
         ("gather", (0, 12, 12, 12), 37, 1),
         ("reduce", (0, 12, 12, 12), 26, 2),
-        ("all_gather", (36,) * 4, 39, 3),
+        ("ring_all_gather", (36,) * 4, 39, 3),
         ("reduce_scatter", (9,) * 4, 12, 3),
         ("all_reduce", (18,) * 4, 24, 6),
         ("all_to_all", (9,) * 4, 10, 1),
         ("barrier", (0,) * 4, 2, 2),
-        ("direct_all_gather", (36,) * 4, 37, 1),
+        ("all_gather", (36,) * 4, 37, 1),
         ("master", (36, 12, 12, 12), 74, 2),
         ("tree", (24, 24, 12, 12), 52, 4),
         ("two_phase", (18,) * 4, 20, 2),
@@ -64,12 +67,12 @@ def test_four_equal_workers_with_twelve_bytes_each(name, sent, seconds, num_roun
         ("scatter", (4, 0, 0), 7),  # to 2: 3 + 4, its port as long as the root's
         ("gather", (0, 6, 6), 15),  # 3 + 12 into the root at 1 byte a second
         ("reduce", (0, 6, 6), 15 + 8),
-        ("all_gather", (12,) * 3, 2 * 15),
+        ("ring_all_gather", (12,) * 3, 2 * 15),
         ("reduce_scatter", (4,) * 3, 2 * 7),
         ("all_reduce", (8,) * 3, 4 * 7),
         ("all_to_all", (4,) * 3, 11),  # 3 + 4 / 0.5
         ("barrier", (0,) * 3, 2 * 3),
-        ("direct_all_gather", (12,) * 3, 27),
+        ("all_gather", (12,) * 3, 27),
         ("master", (12, 6, 6), 15 + 15),
         ("tree", (12, 6, 6), 46),
         ("two_phase", (8,) * 3, 22),
@@ -86,12 +89,28 @@ def test_three_unequal_workers_with_six_bytes_each(name, sent, seconds):
 
 
 @pytest.mark.parametrize(
+    "name, seconds",
+    [
+        ("gather", 1 + 12),  # the root receives 24 bytes in 6 seconds, but each sender needs 12
+        ("scatter", 1 + 8),
+        ("all_to_all", 1 + 8),
+        ("broadcast", 2 * (1 + 12)),
+        ("all_reduce", 4 * (1 + 4)),
+    ],
+)
+def test_hosts_send_at_the_rate_up_and_receive_at_the_rate_down(name, seconds):
+    network = Network.equal(Link(1, 8, 32), 3)
+    assert by_name(name)(network, 12).seconds == seconds
+    assert net.gather(Network.equal(Link(1, 32, 8), 3), 12).seconds == 1 + 24
+
+
+@pytest.mark.parametrize(
     "name, sent, seconds",
     [
         ("hierarchical", (24, 12, 24, 12), 1.7 + 2 * 7 + 1.7),
         ("all_reduce", (18,) * 4, 6 * 4),  # only one worker of each host sends to the other host
         ("two_phase", (18,) * 4, 2 * 13),  # four pieces of 3 bytes share a host's port
-        ("direct_all_gather", (36,) * 4, 1 + 4 * 12),
+        ("all_gather", (36,) * 4, 1 + 4 * 12),
         ("broadcast", (24, 12, 0, 0), 1.7 + (1 + 24)),
     ],
 )
@@ -101,11 +120,11 @@ def test_workers_of_one_host_share_its_port(name, sent, seconds):
     assert cost.seconds == pytest.approx(seconds)
 
 
-def test_a_direct_all_gather_sends_four_p_p_minus_one_w_bytes():
+def test_an_all_gather_sends_four_p_p_minus_one_w_bytes():
     num_values = 1000
     for num_workers in range(1, 10):
         network = Network.equal(Link(0, 1e9), num_workers)
-        total_bytes = net.direct_all_gather(network, 4 * num_values).total_bytes
+        total_bytes = net.all_gather(network, 4 * num_values).total_bytes
         assert total_bytes == 4 * num_workers * (num_workers - 1) * num_values
 
 
@@ -140,7 +159,8 @@ def test_low_rank_adds_two_sums():
     assert cost.total_bytes == pytest.approx(p.total_bytes + q.total_bytes)
 
 
-links = st.builds(Link, st.floats(0, 0.1), st.floats(1e3, 1e10))
+rates = st.floats(1e3, 1e10)
+links = st.builds(Link, st.floats(0, 0.1), rates, st.none() | rates)
 sizes = st.integers(0, 10**9) | st.floats(0, 1e9)
 counts = st.lists(st.integers(1, 3), min_size=1, max_size=9).filter(lambda each: sum(each) <= 9)
 
@@ -168,12 +188,12 @@ def assert_same(cost, *twins):
 @pytest.mark.parametrize(
     "name",
     [
-        *("broadcast", "scatter", "gather", "reduce", "all_gather", "reduce_scatter"),
+        *("broadcast", "scatter", "gather", "reduce", "ring_all_gather", "reduce_scatter"),
         *(
             "all_reduce",
             "all_to_all",
             "barrier",
-            "direct_all_gather",
+            "all_gather",
             "master",
             "tree",
             "two_phase",
@@ -215,9 +235,39 @@ def test_gossip_over_any_graph_and_twin_agree(network, payload, data):
     )
 
 
+@st.composite
+def networks_and_ranks(draw):
+    """Draw a network and some of its workers: some of each host, hosts in any order."""
+    network = draw(networks())
+    hosts = draw(st.permutations(range(len(network.links))))
+    ranks = []
+    for host in hosts:
+        local = [rank for rank, at in enumerate(network.host_of_worker) if at == host]
+        ranks += draw(st.lists(st.sampled_from(local), unique=True))
+    return network, ranks or [0]
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "broadcast", "two_phase", "all_to_all", "gossip"])
+@given(st.data(), sizes)
+def test_costs_among_some_workers_are_those_of_their_transfers(name, data, payload):
+    """The twin runs in the whole network, with each rank replaced by the member of that rank."""
+    network, ranks = data.draw(networks_and_ranks())
+    within = network.among(ranks)
+    cost, twin = by_name(name)(within, payload), getattr(twin_schemes, name)(within, payload)
+    moved = Twin(network, 1)
+    moved.transfers = [
+        replace(move, sender=ranks[move.sender], receiver=ranks[move.receiver])
+        for move in twin.transfers
+    ]
+    assert cost.seconds == pytest.approx(moved.seconds())
+    assert cost.sent_bytes_by_rank == pytest.approx([moved.sent()[rank] for rank in ranks])
+    for a, b in itertools.permutations(range(len(ranks)), 2):
+        assert within.path(a, b) == network.path(ranks[a], ranks[b])
+
+
 @given(networks(), sizes)
 def test_a_sum_to_all_is_a_sum_of_pieces_and_a_gather_of_them(network, payload):
-    parts = net.reduce_scatter(network, payload) + net.all_gather(
+    parts = net.reduce_scatter(network, payload) + net.ring_all_gather(
         network, payload / network.num_workers
     )
     whole = net.all_reduce(network, payload)
@@ -282,7 +332,7 @@ def test_bad_numbers_of_servers_are_refused(num_servers):
 
 def test_the_cheapest_average_turns_with_latency_and_size():
     far, near = Link(0.05, 1e9), Link(0.0, 1e9)
-    assert net.cheapest_average(Network.equal(far, 8), 1000) == "direct all-gather"
+    assert net.cheapest_average(Network.equal(far, 8), 1000) == "all-gather"
     assert net.cheapest_average(Network.equal(far, 8), 25_000_000) == "two-phase"
     assert net.cheapest_average(Network.equal(near, 8), 25_000_000) == "ring"
 

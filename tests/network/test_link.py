@@ -27,6 +27,13 @@ def test_bad_latency_is_refused(latency_s):
 def test_bad_rate_is_refused(rate):
     with pytest.raises(InvalidValueError, match="rate_bits_per_s"):
         Link(0.0, rate)
+    with pytest.raises(InvalidValueError, match="rate_down_bits_per_s"):
+        Link(0.0, 1e9, rate)
+
+
+def test_the_rate_down_is_the_rate_up_unless_given():
+    assert Link(0.1, 1e9) == Link(0.1, 1e9, 1e9) != Link(0.1, 1e9, 2e9)
+    assert Link(0.5, 8, 16).seconds(4) == 4.5
 
 
 @pytest.mark.parametrize("num_bytes", [-1, math.inf, math.nan, 10**400])
@@ -52,10 +59,25 @@ def test_a_path_has_the_larger_latency_and_the_lesser_rate():
     assert network.path(0, 1) == network.path(1, 0) == Link(0.3, 5e6)
 
 
+def test_a_path_goes_up_at_the_sender_and_down_at_the_receiver():
+    network = Network((Link(0.1, 1e6, 5e6), Link(0.3, 2e6, 9e6)))
+    assert network.path(0, 1) == Link(0.3, 1e6, 2e6)
+    assert network.path(1, 0) == Link(0.3, 2e6, 1e6)
+
+
 def test_a_path_inside_a_host_is_the_inner_link():
     network = Network((Link(0.1, 5e6), Link(0.3, 9e6)), workers_per_host=(2, 1))
     assert network.path(0, 1) == LOOPBACK
     assert network.path(1, 2) == Link(0.3, 5e6)
+
+
+@pytest.mark.parametrize("ranks", [(), (0, 0), (3,), (-1,), (0, 2, 1)])
+def test_the_workers_of_a_part_are_distinct_and_host_by_host(ranks):
+    network = Network((Link(0.1, 5e6), Link(0.3, 9e6)), workers_per_host=(2, 1))
+    with pytest.raises(
+        InvalidValueError, match="ranks .* distinct ranks from 0 to 2, those of one"
+    ):
+        network.among(ranks)
 
 
 @pytest.mark.parametrize("counts", [(1,), (1, 1, 1), (2, 0), (-1, 2)])

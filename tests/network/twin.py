@@ -7,7 +7,7 @@ follows these and finds a scheme that sends what the sender does not have, or ad
 from collections import defaultdict
 from dataclasses import dataclass
 
-from talka.network import Link, Network
+from talka.network import Network
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,7 @@ def round_seconds(network: Network, moves: list[Transfer]) -> float:
             ends = network.links[a], network.links[b]
             out = [m for m in moves if host[m.sender] == a and host[m.receiver] != a]
             into = [m for m in moves if host[m.receiver] == b and host[m.sender] != b]
-        busy_s = max(_busy_s(ends[0], out), _busy_s(ends[1], into))
-        slowest = max(slowest, max(end.latency_s for end in ends) + busy_s)
+        out_s = sum(m.num_bytes for m in out) * 8 / ends[0].rate_bits_per_s
+        in_s = sum(m.num_bytes for m in into) * 8 / ends[1].rate_down_bits_per_s
+        slowest = max(slowest, max(end.latency_s for end in ends) + max(out_s, in_s))
     return slowest
-
-
-def _busy_s(link: Link, moves: list[Transfer]) -> float:
-    return sum(move.num_bytes for move in moves) * 8 / link.rate_bits_per_s

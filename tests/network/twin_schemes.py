@@ -83,7 +83,7 @@ def gather(network: Network, payload: float) -> Twin:
     return twin
 
 
-def all_gather(network: Network, payload: float) -> Twin:
+def ring_all_gather(network: Network, payload: float) -> Twin:
     twin, size = Twin(network, 1), network.num_workers
     for step in range(size - 1):
         twin.run_round([(r, (r + 1) % size, {(0, (r - step) % size)}, payload) for r in twin.ranks])
@@ -127,7 +127,7 @@ def barrier(network: Network, _payload: float) -> Twin:
     return twin
 
 
-def direct_all_gather(network: Network, payload: float) -> Twin:
+def all_gather(network: Network, payload: float) -> Twin:
     twin = Twin(network, 1)
     pairs = [(a, b) for a in twin.ranks for b in twin.ranks if a != b]
     twin.run_round([(a, b, {(0, a)}, payload) for a, b in pairs])

@@ -5,7 +5,7 @@ from importlib.resources import files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from talka.report.figure import Figure, _script_safe
+from talka.report.plotting.figure import Figure, _script_safe
 
 SCRIPTS = files("talka.report") / "scripts"
 SHA256 = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"

@@ -9,6 +9,7 @@ import pytest
 from talka.engine.events import TasksRan
 from talka.errors import OutputError, RunDirectoryError
 from talka.events import Measured, Run, Stream, read_run
+from talka.plans import Alternative, Part
 from talka.report import SECTIONS, PageSection, ReportSection, write_report
 from talka.report.page import page
 from tests.report.samples import (
@@ -264,3 +265,18 @@ def test_kinds_that_nobody_registered_are_listed_under_their_names(run_dir):
     assert "<h2>Other events</h2>" in text
     assert row in text
     assert "could not be read" not in text
+
+
+def test_lost_choices_and_memory_of_a_plan_are_shown(tmp_path):
+    lost = Alternative("tree", "takes longer", seconds=2.0, sent_bytes=9e6)
+    part = Part(cost_id="train/step", memory_bytes=5e8, choice="ring", alternatives=(lost,))
+    with Run("train", {}, root=tmp_path) as run:
+        for event in part.events():
+            run.stream.emit(event)
+    text = own_part(write_report(run.dir))
+    assert "Other choices of the plan" in text
+    assert re.search(r">tree<.*>2 s<.*>9.00 MB<.*takes longer", text)
+    assert "500 MB" in text
+    with Run("train", {}, root=tmp_path) as run:
+        pass
+    assert "Other choices" not in own_part(write_report(run.dir))

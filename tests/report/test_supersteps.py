@@ -9,9 +9,9 @@ from talka.engine.events import TaskAgain
 from talka.events import RunEnded, RunRecord, Stamped
 from talka.graph.events import SuperstepDone
 from talka.report.page import page
+from talka.report.plotting.thinning import MAX_POINTS
 from talka.report.superstep_series import Superstep, SuperstepSeries, thinned_supersteps
 from talka.report.supersteps import supersteps_section
-from talka.report.thinning import MAX_POINTS
 from tests.report.test_browser import CHROMIUM, look_at, num_bars
 from tests.report.test_page import plot
 

@@ -37,7 +37,7 @@ def test_a_with_block_closes_the_hook(alone, tmp_path):
     with attach(ddp, "onebit+ef", run_dir=tmp_path) as hook:
         backward(ddp)
         assert measured(tmp_path) == []
-    assert measured(tmp_path) == ["step/exchange"]
+    assert measured(tmp_path) == ["train/step/exchange"]
     assert hook.stats()["num_steps"] == 1
 
 
@@ -47,7 +47,7 @@ def test_closing_twice_writes_one_comparison(alone, tmp_path):
     backward(ddp)
     hook.close()
     hook.close()
-    assert measured(tmp_path) == ["step/exchange"]
+    assert measured(tmp_path) == ["train/step/exchange"]
 
 
 def test_a_closed_hook_raises_an_error(alone, tmp_path):
@@ -70,7 +70,7 @@ def test_a_hook_that_becomes_garbage_is_closed(alone, tmp_path):
     backward(ddp)
     del ddp
     gc.collect()
-    assert measured(tmp_path) == ["step/exchange"]
+    assert measured(tmp_path) == ["train/step/exchange"]
 
 
 def test_a_forked_process_leaves_the_journal_to_its_parent(alone, tmp_path):
@@ -111,5 +111,5 @@ def test_a_run_of_40_steps_is_compared_once_at_exit_although_nothing_closes_its_
     assert done.returncode == 0, done.stderr
     record = read_run(tmp_path)
     assert sum(isinstance(one.event, StepDone) for one in record.events) == 40
-    assert measured(tmp_path) == ["step/exchange"]
-    assert [one.cost_id for one in record.comparisons()] == ["step/exchange"]
+    assert measured(tmp_path) == ["train/step/exchange"]
+    assert [one.cost_id for one in record.comparisons()] == ["train/step/exchange"]

@@ -1,8 +1,14 @@
 import pytest
 import torch
 
+from talka.profile import Profile
 from talka.train import codec_rates
-from talka.train.codec_rates import MAX_MEASURED_VALUES, measure_codec, square_shape
+from talka.train.codec_rates import (
+    MAX_MEASURED_VALUES,
+    measure_codec,
+    profiled_rates,
+    square_shape,
+)
 from talka.train.predictions import DEFAULT_SPECS
 
 
@@ -21,22 +27,6 @@ def test_few_values_are_enough(spec):
     assert measure_codec(spec, 1).encode_s > 0
 
 
-def test_the_first_round_is_not_counted_and_the_median_is_taken(monkeypatch):
-    class Clock:
-        now_s = 0.0
-
-        def perf_counter(self):
-            return self.now_s
-
-    clock, seconds = Clock(), iter([100.0, 3.0, 1.0, 2.0, 50.0, 2.0])
-    monkeypatch.setattr(codec_rates, "time", clock)
-
-    def work():
-        clock.now_s += next(seconds)
-
-    assert codec_rates._median_s(work) == 2.0
-
-
 def test_large_vectors_are_measured_by_a_million_values(monkeypatch):
     seen = []
     monkeypatch.setattr(
@@ -51,3 +41,13 @@ def test_a_square_is_filled_up_to_less_than_a_row(num_values):
     rows, columns = square_shape(num_values)
     assert 0 <= num_values - rows * columns < rows
     assert rows <= columns
+
+
+def test_the_profile_keeps_the_rates_of_a_compressor(tmp_path, monkeypatch):
+    profile = Profile(tmp_path / "profile.json")
+    monkeypatch.setattr(codec_rates, "this_machine", lambda: profile)
+    monkeypatch.setattr(codec_rates, "MAX_MEASURED_VALUES", 1000)
+    rates = profiled_rates("fp16")
+    assert rates.convert_s > 0
+    monkeypatch.setattr(codec_rates, "measure_codec", None)
+    assert profiled_rates("fp16") == rates

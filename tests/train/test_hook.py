@@ -175,7 +175,7 @@ def test_every_step_is_an_event(engine, tmp_path):
     assert all(step.compute_s > 0 and step.encode_s > 0 and step.decode_s > 0 for step in steps)
     norms = [one.event for one in record.events if isinstance(one.event, ResidualNorm)]
     assert [norm.step for norm in norms] == [1, 1, 51, 51]
-    [exchange] = [one for one in record.comparisons() if one.cost_id == "step/exchange"]
+    [exchange] = [one for one in record.comparisons() if one.cost_id == "train/step/exchange"]
     assert exchange.measured.sent_bytes == sum(one["sent_bytes"] for one in stats)
     # Every bucket has its own header here, and buckets are tiny.
     assert exchange.predicted.sent_bytes == pytest.approx(exchange.measured.sent_bytes, rel=0.2)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError
-from talka.exchange.registry import properties_of
+from talka.exchange.registry import codec_of
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.hook import Hook
 from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
@@ -28,16 +28,16 @@ def messages(function, *arguments):
 
 @pytest.mark.parametrize("spec", ["topk:0.01+ef", "randomk:0.1+ef", "threshold:auto+ef"])
 def test_momentum_after_sparse_payloads_is_warned_of(spec):
-    [message] = messages(check_momentum, sgd(0.9), spec, properties_of(spec), 0.0)
+    [message] = messages(check_momentum, sgd(0.9), spec, codec_of(spec), 0.0)
     assert "attach(..., momentum=0.9)" in message
-    assert messages(check_momentum, sgd(0.0), spec, properties_of(spec), 0.9) == []
+    assert messages(check_momentum, sgd(0.0), spec, codec_of(spec), 0.9) == []
 
 
 @pytest.mark.parametrize(
     "spec", ["none", "fp16", "onebit+ef", "qsgd:7", "powersgd:4", "randomk:0.1"]
 )
 def test_momentum_after_what_comes_in_time_is_not(spec):
-    assert messages(check_momentum, sgd(0.9), spec, properties_of(spec), 0.0) == []
+    assert messages(check_momentum, sgd(0.9), spec, codec_of(spec), 0.0) == []
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_momentum_twice_is_refused(optimizer):
     with pytest.raises(
         InvalidValueError, match="0 with this .*any other value needs torch.optim.SGD"
     ):
-        check_momentum(optimizer, "onebit+ef", properties_of("onebit+ef"), 0.9)
+        check_momentum(optimizer, "onebit+ef", codec_of("onebit+ef"), 0.9)
 
 
 @pytest.mark.parametrize("spec", ["onebit+ef", "topk:0.01+ef", "powersgd:4"])
 def test_adam_is_warned_of_with_biased_specs(spec):
-    [message] = messages(warn_of_adam, torch.optim.AdamW(PARAMETERS), spec, properties_of(spec))
+    [message] = messages(warn_of_adam, torch.optim.AdamW(PARAMETERS), spec, codec_of(spec))
     assert "FrozenAdam" in message
-    assert messages(warn_of_adam, FrozenAdam(PARAMETERS), spec, properties_of(spec)) == []
-    assert messages(warn_of_adam, sgd(0.9), spec, properties_of(spec)) == []
+    assert messages(warn_of_adam, FrozenAdam(PARAMETERS), spec, codec_of(spec)) == []
+    assert messages(warn_of_adam, sgd(0.9), spec, codec_of(spec)) == []
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,14 @@ def test_adam_is_warned_of_with_biased_specs(spec):
     ["none", "fp16+ef", "bf16", "trunc16+ef", "qsgd:7", "uniform:3", "terngrad", "randomk:0.1"],
 )
 def test_adam_is_not_warned_of_with_nearly_exact_or_unbiased_specs(spec):
-    assert messages(warn_of_adam, torch.optim.AdamW(PARAMETERS), spec, properties_of(spec)) == []
+    assert messages(warn_of_adam, torch.optim.AdamW(PARAMETERS), spec, codec_of(spec)) == []
 
 
 @pytest.mark.parametrize(
     "spec", ["onebit", "topk:0.1", "threshold:auto", "significance:2", "uniform:3/max/512+ef"]
 )
 def test_adam_is_warned_of_without_feedback_and_with_feedback_around_unbiased_specs(spec):
-    assert (
-        len(messages(warn_of_adam, torch.optim.AdamW(PARAMETERS), spec, properties_of(spec))) == 1
-    )
+    assert len(messages(warn_of_adam, torch.optim.AdamW(PARAMETERS), spec, codec_of(spec))) == 1
 
 
 class Wrapper:

@@ -1,40 +1,39 @@
-"""Tables of predicted costs, and of predicted beside measured costs."""
+"""Tables of plans, and of predicted beside measured costs."""
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from talka.cli.tables import print_table, print_text
-from talka.jobs.base import total_seconds
 from talka.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from talka.events import Comparison, Predicted
+    from talka.events import Comparison
+    from talka.plans import Part
     from talka.report import ComparisonRow
 
 
-def print_predicted(predicted: "Sequence[Predicted]") -> None:
-    """Print one row per predicted cost and the total time."""
+def print_plan(whole: "Part", *, hidden: re.Pattern[str] | None = None) -> None:
+    """Print one row per part and the total time, except parts whose cost id matches `hidden`."""
     rows = [
         {
-            "cost": row.cost_id,
-            "time": _cell(row.seconds, format_seconds),
-            "sent": _cell(row.sent_bytes, format_bytes),
-            "reason": row.reason,
+            "cost": part.cost_id,
+            "time": _cell(part.seconds, format_seconds),
+            "sent": _cell(part.sent_bytes, format_bytes),
+            "reason": part.reason,
         }
-        for row in predicted
+        for part in whole.walk()
+        if part is not whole and not (hidden and hidden.fullmatch(part.cost_id))
     ]
     print_table(rows, title="Predicted cost", right=("time", "sent"), prose=("reason",))
-    unknown = [row.cost_id for row in predicted if row.seconds is None]
+    unknown = whole.unknown()
     without = f", without {', '.join(unknown)}" if unknown else ""
-    print_text(f"total: about {format_seconds(total_seconds(predicted))}{without}")
+    print_text(f"total: about {format_seconds(whole.known_seconds)}{without}")
 
 
-def predicted_as_json(predicted: "Sequence[Predicted]") -> dict[str, Any]:
-    return {
-        "predicted": [asdict(row) for row in predicted],
-        "total_s": total_seconds(predicted),
-    }
+def plan_as_json(whole: "Part") -> dict[str, Any]:
+    """Return the tree of a plan and its total time, as plain values."""
+    return {"plan": whole.as_plain(), "total_s": whole.known_seconds}
 
 
 def print_comparisons(comparisons: "Sequence[Comparison]") -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from talka.jobs.base import Finished
 
 NUM_SHOWN: Final = 10
-LATER_SUPERSTEPS: Final = re.compile(r"superstep/[1-9]\d*")
+LATER_SUPERSTEPS: Final = re.compile(r"graph/superstep/[1-9]\d*")
 """Cost ids left out of tables: one superstep is enough there, the HTML report shows all."""
 _GROUPS: Final = ("components", "strong-components", "communities")
 _DISTANCES: Final = ("bfs", "sssp")
@@ -93,7 +93,7 @@ def print_answer(answer: Any, finished: "Finished", out: Path | None) -> None:
         print_table(rows, title=title, right=list(rows[0]) if rows else ())
     print()
     shown = [row for row in finished.comparisons if not LATER_SUPERSTEPS.fullmatch(row.cost_id)]
-    print_comparisons([row for row in shown if row.predicted or row.cost_id != "superstep/0"])
+    print_comparisons([row for row in shown if row.predicted or row.cost_id != "graph/superstep/0"])
     print()
     for line in (*result["notes"], _summary_line(result, finished.dir, out)):
         print_text(line)

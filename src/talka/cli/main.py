@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "predict what a training step or an exchange would cost",
     "lab": "run a command on several emulated hosts with slow links",
     "probe": "measure latency and rate between ranks",
+    "profile": "measure what this machine can do, for predictions",
     "report": "write an HTML report of a run",
 }
 EXIT_CODES = """\

@@ -295,6 +295,10 @@ class SummableCompressor(SectionCompressor):
     def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         """Decode a tensor or a sum of tensors, made by the last `to_wire` with that layout."""
 
+    @abstractmethod
+    def wire_bytes(self, num_values: int, layout: Layout | None = None) -> float:
+        """Return the size of the tensor to sum in bytes."""
+
 
 class Residuals(Protocol):
     """Storage for compression residuals, by parameter."""

@@ -42,6 +42,9 @@ class Dense(SummableCompressor):
     def from_wire(self, wire: Tensor, out: Tensor, layout: Layout | None = None) -> None:
         out.copy_(wire.view_as(out))
 
+    def wire_bytes(self, num_values: int, layout: Layout | None = None) -> float:
+        return num_values * self.wire_type.itemsize
+
     def _converted(self, values: Floats) -> Tensor:
         """Convert values of which some are not finite; finite values stay finite."""
         floats = torch.from_numpy(values)

@@ -103,6 +103,10 @@ class ErrorFeedback:
         """Decode a sum of such tensors as the inner compressor does."""
         self._summable().from_wire(wire, out, layout)
 
+    def wire_bytes(self, num_values: int, layout: Layout | None = None) -> float:
+        """Return the size of the tensor to sum in bytes."""
+        return self._summable().wire_bytes(num_values, layout)
+
     def _summable(self) -> Summable:
         if not self.inner.summable:
             raise InvalidValueError("compressor", self.spec, "one that is summable: fp16+ef")

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from talka.compress.base import Draw, SectionCompressor
 from talka.compress.bits import elias, elias_reading, levels
 from talka.compress.bits.draws import key_of
+from talka.compress.bits.gaussian import coded_bytes
 from talka.compress.bits.levels import Grid
 from talka.compress.bits.packing import num_words
 from talka.compress.layout import Piece
@@ -77,7 +78,7 @@ class GridRounding(SectionCompressor):
         self.width = top.bit_length()
         small = bucket is not None and bucket <= CONTRACTING_BUCKET
         self.contracts = norm == "max" and small and self.width >= 3
-        self._seen = BytesSeen(self.width / 8)
+        self._seen = BytesSeen()
 
     def encode_section(
         self, values: Floats, residual: Floats | None, piece: Piece, draw: Draw, room: Bytes
@@ -149,7 +150,16 @@ class GridRounding(SectionCompressor):
     def section_expected_bytes(self, num_values: int) -> float:
         if self.fixed:
             return self.section_max_bytes(num_values)
+        if self._seen.is_empty:
+            return self._bytes_of_scales(num_values) + self._gaussian_bytes(num_values)
         return self._bytes_of_scales(num_values) + self._seen.expected(num_values)
+
+    def _gaussian_bytes(self, num_values: int) -> float:
+        """Return the expected bytes of the levels of gaussian values, packed or coded."""
+        packed = 4.0 * num_words(num_values, self.width)
+        bucket = max(min(self.bucket or num_values, num_values), 1)
+        coded = coded_bytes(num_values, self.top // 2, by_largest=self.norm == "max", bucket=bucket)
+        return coded if coded <= _WORTH_CODING * packed else packed
 
     def _bytes_of_scales(self, num_values: int) -> int:
         num_buckets = -(-num_values // self.bucket) if self.bucket else 1

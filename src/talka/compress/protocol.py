@@ -118,13 +118,17 @@ class Summable(Compressor, Protocol):
         """Decode a sum of such tensors into `out`, after `to_wire` was called with that layout."""
         ...
 
+    def wire_bytes(self, num_values: int, layout: Layout | None = None) -> float:
+        """Return the size of such a tensor in bytes, for predictions."""
+        ...
+
 
 _MEMBERS = (
     *("sparse", "unbiased", "contracts", "summable", "safe_with_adam", "keeps_largest"),
     *("keeps_residuals", "spec", "nonfinite", "encode", "decode", "expected_bytes", "max_bytes"),
     *("for_worker", "state", "load_state"),
 )
-_WIRE_MEMBERS = ("to_wire", "from_wire")
+_WIRE_MEMBERS = ("to_wire", "from_wire", "wire_bytes")
 
 
 def check_compressor(candidate: object) -> None:

@@ -101,6 +101,12 @@ class RandomK(KeepsShare, SummableCompressor):
         if not shares_memory(out):
             out.copy_(torch.from_numpy(target).view_as(out))
 
+    def wire_bytes(self, num_values: int, layout: Layout | None = None) -> float:
+        return 4 * sum(
+            piece.num_values if whole else self._count(piece.num_values)
+            for piece, whole in self._sections(layout or nameless(num_values))
+        )
+
     def _chosen(self, part: Floats, residual: Floats | None, piece: Piece, key: int) -> Floats:
         try:
             return _choose(part, residual, self._count(len(part)), key)

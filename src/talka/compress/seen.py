@@ -14,10 +14,15 @@ class BytesSeen:
     250.0
     """
 
-    def __init__(self, guess: float) -> None:
+    def __init__(self, guess: float = 0.0) -> None:
         """Start with a guess of the bytes per unit, used until the first section."""
         self._guess = guess
         self._num_units = self._num_bytes = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        """True before the first section."""
+        return not self._num_units
 
     def note(self, num_units: int, num_bytes: int) -> None:
         """Record the size of a section."""

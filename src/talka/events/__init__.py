@@ -7,6 +7,7 @@ Here are the events that every run has. Those of a pillar are in its own module,
 from typing import Any
 
 from talka.events.base import (
+    Considered,
     Failure,
     Measured,
     Noted,
@@ -29,6 +30,7 @@ from talka.events.stream import Phase, Stream
 __all__ = [
     "RUN_DIR_VARIABLE",
     "Comparison",
+    "Considered",
     "Event",
     "Failure",
     "Fold",

@@ -4,8 +4,8 @@ In `events.jsonl` each event is one line with a JSON object: `event` is the name
 the seconds since 1970 at which it was written, and the other keys are the fields below. A float that
 is not finite is written as null.
 
-A `cost_id` is a stable id of a part of a job that has a cost, such as `step/exchange`,
-`superstep/3` or `stage/2/exchange`. Predicted and measured costs are matched by it.
+A `cost_id` is a stable id of a part of a job that has a cost, such as
+`graph/superstep/3`; it begins with the name of the job. Predicted and measured costs are matched by it.
 """
 
 from dataclasses import dataclass
@@ -71,6 +71,24 @@ class Predicted(Event):
     """Seconds that the part will take; None if this cannot be predicted."""
     reason: str
     """How the prediction was made, or why there is none."""
+    memory_bytes: float | None = None
+    """Peak memory in bytes of one process; None if this cannot be predicted."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Considered(Event):
+    """A choice for a part of a job that was not taken."""
+
+    cost_id: str
+    choice: str
+    """Name of the choice, such as that of an exchange."""
+    sent_bytes: float | None
+    """Bytes that it would send; None if this cannot be predicted."""
+    seconds: float | None
+    """Seconds that it would take; None if this cannot be predicted."""
+    why_not: str
+    """Why it was not taken."""
 
 
 @register

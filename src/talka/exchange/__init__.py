@@ -12,17 +12,18 @@ from talka.exchange.base import Exchange
 from talka.exchange.compressed import CompressedExchange
 from talka.exchange.links.probe import ProbeResult, probe
 from talka.exchange.meter import Meter
-from talka.exchange.pricing.choose import Choice, choices, choose
-from talka.exchange.pricing.predict import Prediction, predict
+from talka.exchange.pricing.choose import choices, choose
+from talka.exchange.pricing.predict import predict
+from talka.exchange.pricing.price import CodecRates, Price
 from talka.exchange.registry import EXCHANGES, open_exchange
 
 __all__ = [
     "EXCHANGES",
-    "Choice",
+    "CodecRates",
     "CompressedExchange",
     "Exchange",
     "Meter",
-    "Prediction",
+    "Price",
     "ProbeResult",
     "choices",
     "choose",

@@ -18,14 +18,16 @@ from torch.futures import Future
 
 from talka.compress import Layout, Piece, State
 from talka.compress.layout import nameless
-from talka.compress.protocol import NonFinite
 from talka.errors import InvalidValueError
 from talka.exchange.buffers import Buffers
 from talka.exchange.call import Call
 from talka.exchange.conveyor import Conveyor, Steps
 from talka.exchange.meter import Meter
 from talka.exchange.momentum import Momentum
+from talka.exchange.power_sgd import Codec
+from talka.exchange.pricing.price import FREE, CodecRates, Price
 from talka.exchange.snapshot import Snapshot
+from talka.network import Network
 
 TAGS_PER_CALL = 64
 MAX_TAG = 1 << 30
@@ -41,15 +43,10 @@ class Exchange(ABC):
     name: ClassVar[str]
 
     def __init__(
-        self,
-        *,
-        group: dist.ProcessGroup | None = None,
-        momentum: float = 0.0,
-        nonfinite: NonFinite = "error",
+        self, codec: Codec, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0
     ) -> None:
-        if nonfinite not in ("error", "pass"):
-            raise InvalidValueError("nonfinite", nonfinite, "'error' or 'pass'")
-        self.momentum, self.nonfinite = Momentum(momentum), nonfinite
+        self.check(codec)
+        self.momentum, self.nonfinite = Momentum(momentum), codec.nonfinite
         self.global_ranks = dist.get_process_group_ranks(group)
         self.rank, self.num_workers = dist.get_rank(group), len(self.global_ranks)
         self.group = dist.new_group(
@@ -62,8 +59,28 @@ class Exchange(ABC):
 
     @property
     @abstractmethod
+    def codec(self) -> Codec:
+        """Codec of this worker; its expected sizes follow recent gradients."""
+
+    @property
     def spec(self) -> str:
         """Short form of the compressor."""
+        return self.codec.spec
+
+    @classmethod
+    @abstractmethod
+    def check(cls, codec: Codec) -> None:
+        """Raise SpecError if this exchange cannot carry what the codec encodes."""
+
+    @classmethod
+    @abstractmethod
+    def price(
+        cls, codec: Codec, layout: Layout, network: Network, rates: CodecRates = FREE
+    ) -> Price:
+        """Return the price of one average; raise SpecError as `check` does.
+
+        Nothing overlaps in it. Without `rates`, encoding and decoding take no time.
+        """
 
     @abstractmethod
     def steps(self, call: Call) -> Steps:

@@ -2,15 +2,21 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch.distributed as dist
 from torch import Tensor
 
 from talka.compress import Compressor, ErrorFeedback, Layout, State
+from talka.errors import SpecError
 from talka.exchange.base import Exchange
 from talka.exchange.merging import mean_of, sum_of_residuals
+from talka.exchange.power_sgd import Codec, PowerSgd
+from talka.exchange.pricing.price import FREE, CodecRates, Price
 from talka.network import Cost, Network
+
+MAX_GATHERED = 8
+"""Number of workers up to which sparse payloads are gathered unless another exchange is named."""
 
 
 class CompressedExchange(Exchange):
@@ -24,15 +30,10 @@ class CompressedExchange(Exchange):
     """True if sums or averages are encoded again, so that there is an `owner` side."""
 
     def __init__(
-        self,
-        compressor: Compressor,
-        *,
-        group: dist.ProcessGroup | None = None,
-        momentum: float = 0.0,
+        self, codec: Codec, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0
     ) -> None:
-        self.check(compressor)
-        super().__init__(group=group, momentum=momentum, nonfinite=compressor.nonfinite)
-        self.compressor = compressor
+        super().__init__(codec, group=group, momentum=momentum)
+        compressor = cast(Compressor, codec)  # see check()
         self.sides = {"worker": compressor.for_worker(self.rank)}
         if self.encodes_twice:
             self.sides["owner"] = compressor.for_worker(self.num_workers + self.rank)
@@ -48,12 +49,36 @@ class CompressedExchange(Exchange):
         return self.sides["owner"]
 
     @property
-    def spec(self) -> str:
-        return self.compressor.spec
+    def codec(self) -> Codec:
+        return self.worker
 
     @classmethod
-    def check(cls, compressor: Compressor) -> None:
-        """Raise SpecError if this exchange cannot carry what the compressor encodes."""
+    def check(cls, codec: Codec) -> None:
+        if isinstance(codec, PowerSgd):
+            problem = f"is an exchange itself and cannot use the exchange {cls.name}"
+            raise SpecError(codec.spec, problem, "no other name")
+
+    @classmethod
+    def price(
+        cls, codec: Codec, layout: Layout, network: Network, rates: CodecRates = FREE
+    ) -> Price:
+        cls.check(codec)
+        compressor = cast(Compressor, codec)
+        num_values = sum(piece.num_values for piece in layout)
+        payload_bytes = cls.payload_bytes(compressor, layout, network)
+
+        def cost_on(network: Network) -> Cost:
+            return cls.cost(network, payload_bytes, 4.0 * num_values)
+
+        return Price(
+            codec.spec,
+            cls.name,
+            cost_on(network),
+            codec_s=num_values * cls.codec_s_per_value(rates, network),
+            payload_bytes=payload_bytes,
+            resparsifies=cls.resparsifies(compressor, network.num_workers),
+            cost_on=cost_on,
+        )
 
     @classmethod
     @abstractmethod
@@ -61,9 +86,25 @@ class CompressedExchange(Exchange):
         """Return the cost of one average, given the bytes of a payload and of the vector itself."""
 
     @classmethod
-    def payload_bytes(cls, compressor: Compressor, layout: Layout, num_workers: int) -> float:
+    @abstractmethod
+    def codec_s_per_value(cls, rates: CodecRates, network: Network) -> float:
+        """Return the seconds per value of encoding and decoding, on the worker with most to do."""
+
+    @classmethod
+    def payload_bytes(cls, compressor: Compressor, layout: Layout, network: Network) -> float:
         """Return the expected bytes of all payloads that one worker encodes of a vector."""
         return compressor.expected_bytes(sum(piece.num_values for piece in layout), layout)
+
+    @classmethod
+    def resparsifies(cls, compressor: Compressor, num_workers: int) -> bool:
+        """Return True if it sparsifies averages again although gathering is affordable.
+
+        An owner of two phases keeps the same share of the average as each worker of its gradients,
+        so most of what was sent is delayed once more. Gathering loses nothing the second time. It
+        sends P/2 times as much, which is affordable for sparse payloads of a few workers.
+        """
+        is_resent = cls.encodes_twice and compressor.sparse and not compressor.summable
+        return is_resent and num_workers <= MAX_GATHERED
 
     def num_encoders(self) -> int:
         """Return the number of workers that encode gradients and keep residuals of them."""

@@ -1,5 +1,6 @@
-"""Files that are written completely or not at all, unnamed files, and compressed files."""
+"""Files that are written completely or not at all, unnamed files, compressed files, cache folders."""
 
+from talka.files.cache_folder import cache_folder
 from talka.files.unnamed import UnnamedFile, temporary_folder, unnamed_file
 from talka.files.writing import (
     TEMPORARY_NAME,
@@ -13,6 +14,7 @@ from talka.files.writing import (
 __all__ = [
     "TEMPORARY_NAME",
     "UnnamedFile",
+    "cache_folder",
     "errors_about",
     "is_at",
     "lock_now",

@@ -68,6 +68,12 @@ def lock_now(handle: int) -> bool:
     return True
 
 
+def wait_for_lock(handle: int) -> None:
+    """Lock an open file, and wait until no other process has locked it."""
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
 def is_at(path: Path, handle: int) -> bool:
     """Return whether an open file or folder is the one that has this path now."""
     try:

@@ -1,4 +1,4 @@
-"""The demo job: train word vectors on the documentation of the installed packages.
+"""The plan of the demo: train word vectors on the documentation of the installed packages.
 
 documentation -> text (worker processes) -> embeddings (threads) -> neighbours
                                          -> a short run in slices (processes that exchange bytes)
@@ -14,17 +14,20 @@ from typing import Any
 
 from talka.data.text import PairBlocks, TextReader, count_pairs, save_counted, scan_corpus
 from talka.engine import Embedded, Engine
-from talka.events import Phase, Predicted, Stream
+from talka.engine.trials import WORKERS
+from talka.events import Phase, Stream
 from talka.jobs.documentation import documentation_files, documentation_in, in_shares
 from talka.jobs.embeddings import Embeddings
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
 from talka.jobs.embeddings.estimate import estimate, stretch_pairs
-from talka.jobs.embeddings.job import Embed
-from talka.jobs.embeddings.predictions import predictions, training_costs
+from talka.jobs.embeddings.plan import EmbedPlan
+from talka.jobs.embeddings.predictions import predicted_parts, training_parts
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from talka.jobs.embeddings.work import WorkFolder
 from talka.machine import num_cores, peak_memory_bytes
+from talka.plans import Part
+from talka.profile import this_machine
 from talka.train.models.glove import GloVeConfig
 from talka.units import format_bytes
 
@@ -35,24 +38,24 @@ WORDS = (
 )  # fmt: skip
 EPOCHS = 60
 NUM_SHARES = 64
-_START_S = 0.4  # until worker processes have started and imported their modules
 _SAMPLE_STEP = 4  # one file in four is read to predict the cost of all
 _NUM_SLICED_SHARES = 8  # the run in slices uses the first of this many shares
 _SLICED_EPOCHS = 2
 _SLICED_SAMPLE_PAIRS = 400_000
 
 
-class Demo:
-    """A job that needs no input; see `talka.jobs.base.Job`."""
+class DemoPlan:
+    """A job that needs no input, as a `talka.plans.Plan`."""
 
     name = "demo"
+    planned_s = 0.0
 
     def __init__(self, *, epochs: int = EPOCHS) -> None:
         self._files = documentation_files()
         self._epochs = epochs
         self.config = {"num_files": len(self._files), **self._embed_config("").resolved()}
 
-    def explain(self) -> list[Predicted]:
+    def explain(self) -> Part:
         """Collect, count and train on a quarter of the files, and scale the costs up.
 
         The files are in random order because growth is estimated from the first half of the sample
@@ -74,21 +77,26 @@ class Demo:
             rate = sliced_rate(sliced, stretch_pairs(pairs, pairs.num_words, _SLICED_SAMPLE_PAIRS))
         workers = num_cores()
         reason = f"{format_bytes(total_bytes)} of source files read by {workers} workers"
-        return [
-            Predicted("corpus", float(text_bytes), _START_S + seconds * growth / workers, reason),
-            *predictions(config, expected),
-            *training_costs(sliced, pairs.num_pairs, pairs_per_s=rate, cost_id="slices"),
-        ]
+        start_s = this_machine().figures(WORKERS)["start_s"]
+        corpus_part = Part(
+            cost_id="demo/corpus",
+            seconds=start_s + seconds * growth / workers,
+            sent_bytes=float(text_bytes),
+            reason=reason,
+            trials=(WORKERS.name,),
+        )
+        slices = training_parts(sliced, pairs.num_pairs, pairs_per_s=rate, cost_id="demo/slices")
+        return Part.of("demo", [corpus_part, *predicted_parts(config, expected), *slices])
 
     def run(self, events: Stream) -> dict[str, Any]:
         assert events.dir is not None, "a job runs in a run directory"
         vectors = events.dir / "vectors"
         with TemporaryDirectory(prefix="talka-") as folder, Embedded(events=events) as engine:
             corpus = Path(folder) / "documentation.txt"
-            with events.phase("corpus", total=NUM_SHARES, unit="shares") as phase:
+            with events.phase("demo/corpus", total=NUM_SHARES, unit="shares") as phase:
                 self._collect(engine, corpus, phase)
             config = self._embed_config(str(corpus))
-            result = Embed(config, vectors).run(events)
+            result = EmbedPlan(config, vectors).run(events)
             _train_in_slices(engine, _sliced_config(config), self._files, Path(folder))
         embeddings = Embeddings.load(vectors)
         return {
@@ -132,7 +140,7 @@ def _train_in_slices(
     work.open()
     try:
         _count_sliced(config, files, folder, work.pairs_dir)
-        train_slices(engine, config, work, cost_id="slices")
+        train_slices(engine, config, work, cost_id="demo/slices")
     finally:
         work.close()
 

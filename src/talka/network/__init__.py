@@ -2,16 +2,16 @@
 
 `link.py` describes a network, `cost.py` computes the cost of rounds of transfers on it, `patterns.py`
 lists senders and receivers, and `collectives.py` and `exchanges.py` combine these. `schemes.py` is the
-table of all schemes.
+table of all schemes. `timeline.py` is for what overlaps: slots of computing and of transfers.
 
 The model
 ---------
 - One transfer takes `latency + 8 * bytes / rate`.
-- Every host has one full-duplex port: all that its workers send shares the link's rate, and so does
-  all that they receive. Workers on the same host communicate over the inner link and do not use the
-  port. Unless `workers_per_host` is given, every worker has its own host.
-- A path has the larger latency and the smaller rate of its two ends; the core of the network is
-  never the bottleneck.
+- Every host has one full-duplex port: all that its workers send shares the link's rate up, and all
+  that they receive its rate down. Workers on the same host communicate over the inner link and do
+  not use the port. Unless `workers_per_host` is given, every worker has its own host.
+- A path has the larger latency of its two ends, and the smaller of the sender's rate up and the
+  receiver's rate down; the core of the network is never the bottleneck.
 - Transfers of one round run at the same time, rounds run one after another. A transfer ends one
   path latency after the slower of two ports is done: the sender's with all it sends in that round,
   the receiver's with all it receives. A round ends with its last transfer.
@@ -21,7 +21,6 @@ The model
 """
 
 from talka.network.collectives import (
-    all_gather,
     all_reduce,
     all_to_all,
     barrier,
@@ -29,12 +28,13 @@ from talka.network.collectives import (
     gather,
     reduce,
     reduce_scatter,
+    ring_all_gather,
     scatter,
 )
 from talka.network.cost import Cost, cost_of_rounds
 from talka.network.exchanges import (
+    all_gather,
     colocated_servers,
-    direct_all_gather,
     global_top_k,
     gossip,
     hierarchical,
@@ -64,7 +64,6 @@ __all__ = [
     "cheapest_average",
     "colocated_servers",
     "cost_of_rounds",
-    "direct_all_gather",
     "gather",
     "global_top_k",
     "gossip",
@@ -73,6 +72,7 @@ __all__ = [
     "master",
     "reduce",
     "reduce_scatter",
+    "ring_all_gather",
     "scatter",
     "separate_servers",
     "spread",

@@ -39,7 +39,7 @@ def gather(network: Network, payload_bytes: float) -> Cost:
     return cost.because(f"(P-1) B = {format_bytes(cost.total_bytes)} to the root")
 
 
-def all_gather(network: Network, payload_bytes: float) -> Cost:
+def ring_all_gather(network: Network, payload_bytes: float) -> Cost:
     """Send all payloads to all workers around a ring: (P-1) (a + b) seconds."""
     num_rounds = network.num_workers - 1
     cost = cost_of_rounds(network, [ring(range(network.num_workers))], payload_bytes)

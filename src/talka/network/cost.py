@@ -64,6 +64,15 @@ class Cost:
             self.reason,
         )
 
+    def at(self, ranks: Sequence[int], num_workers: int) -> "Cost":
+        """Return the cost of a part of the workers (see `Network.among`) as one of all workers."""
+        sent, received = [0.0] * num_workers, [0.0] * num_workers
+        for rank, out_bytes, in_bytes in zip(
+            ranks, self.sent_bytes_by_rank, self.received_bytes_by_rank, strict=True
+        ):
+            sent[rank], received[rank] = out_bytes, in_bytes
+        return replace(self, sent_bytes_by_rank=tuple(sent), received_bytes_by_rank=tuple(received))
+
     def because(self, reason: str) -> "Cost":
         """Return the same cost with a reason."""
         return replace(self, reason=reason if self.num_rounds else "nothing is sent")
@@ -104,8 +113,14 @@ def _one_round(network: Network, pairs: Sequence[Pair], num_bytes: float) -> Cos
         for a, b in pairs
     ]
     port_out, port_in = Counter(a for a, _ in used), Counter(b for _, b in used)
-    out_s = {port: _busy_s(ports[port], count * num_bytes) for port, count in port_out.items()}
-    in_s = {port: _busy_s(ports[port], count * num_bytes) for port, count in port_in.items()}
+    out_s = {
+        port: 8 * count * num_bytes / ports[port].rate_bits_per_s
+        for port, count in port_out.items()
+    }
+    in_s = {
+        port: 8 * count * num_bytes / ports[port].rate_down_bits_per_s
+        for port, count in port_in.items()
+    }
     sent, received = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     return Cost(
         tuple(sent[rank] * num_bytes for rank in range(num_workers)),
@@ -121,7 +136,8 @@ def all_pairs_round(network: Network, num_bytes: float) -> Cost:
     """Return the cost of one round in which each worker sends `num_bytes` to every other.
 
     Equal to `cost_of_rounds` with all P (P-1) pairs, but computed from sums: every host has a path
-    with the largest latency, so the round takes that latency plus the time of the busiest port.
+    with the largest latency, so the round takes that latency plus the time of the busiest port. A
+    host receives as much as it sends, so its port takes as long as its slower direction.
     """
     num_bytes = check_bytes(num_bytes)
     num_workers = network.num_workers
@@ -142,4 +158,5 @@ def all_pairs_round(network: Network, num_bytes: float) -> Cost:
 
 
 def _busy_s(port: Link, num_bytes: float) -> float:
-    return 8 * num_bytes / port.rate_bits_per_s
+    """Return the seconds in which a port sends and receives this many bytes each."""
+    return 8 * num_bytes / min(port.rate_bits_per_s, port.rate_down_bits_per_s)

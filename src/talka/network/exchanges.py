@@ -2,7 +2,7 @@
 
 The payload may be dense or compressed; only its size matters. Formulas are for equal links (latency
 a, B / rate = b); unequal links follow the model in `talka.network`. The costs of the ring exchange
-and of sending all payloads around a ring are those of the collectives `all_reduce` and `all_gather`.
+and of sending all payloads around a ring are those of the collectives `all_reduce` and `ring_all_gather`.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,11 @@ from talka.network.patterns import backwards, ranks_by_host
 from talka.units import format_bytes
 
 
-def direct_all_gather(network: Network, payload_bytes: float) -> Cost:
+def all_gather(network: Network, payload_bytes: float) -> Cost:
     """Send each worker's payload directly to all others: a + (P-1) b seconds.
 
     >>> link = Link(0.0001, 1e9)
-    >>> direct_all_gather(
-    ...     Network.equal(link, 4), 4 * 1000
-    ... ).total_bytes  # 4 P (P-1) W, W = 1000 float32
+    >>> all_gather(Network.equal(link, 4), 4 * 1000).total_bytes  # 4 P (P-1) W, W = 1000 float32
     48000.0
     """
     cost = all_pairs_round(network, payload_bytes)
@@ -67,8 +65,7 @@ def hierarchical(
     leaders = [ranks[0] for ranks in hosts]
     down = [(ranks[0], rank) for ranks in hosts for rank in ranks[1:]]
     inside = cost_of_rounds(network, [down], payload_bytes if inner_bytes is None else inner_bytes)
-    between = [(a, b) for a in leaders for b in leaders if a != b]
-    across = cost_of_rounds(network, [between], share_of(payload_bytes, len(hosts))).times(2)
+    across = two_phase(network.among(leaders), payload_bytes).at(leaders, network.num_workers)
     cost = cost_of_rounds(
         network, backwards([down]), payload_bytes if inner_bytes is None else inner_bytes
     )

@@ -2,7 +2,10 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import cast
 
 from talka.errors import InvalidValueError
 
@@ -25,23 +28,32 @@ def share_of(payload_bytes: float, count: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link with a latency per transfer and a constant rate.
+    """A link with a latency per transfer, a constant rate up and a constant rate down.
 
     >>> Link(latency_s=0.0001, rate_bits_per_s=1e9).seconds(25_000_000)
     0.2001
+    >>> Link(0.01, 10e6, 50e6)  # a host that receives five times as fast as it sends
+    Link(latency_s=0.01, rate_bits_per_s=10000000.0, rate_down_bits_per_s=50000000.0)
     """
 
     latency_s: float
     rate_bits_per_s: float
+    """Bits per second up: from the host to the network."""
+
+    rate_down_bits_per_s: float = None  # type: ignore[assignment]  # see __post_init__
+    """Bits per second down: from the network to the host. By default the rate up."""
 
     def __post_init__(self) -> None:
+        if cast("float | None", self.rate_down_bits_per_s) is None:
+            object.__setattr__(self, "rate_down_bits_per_s", self.rate_bits_per_s)
         if not 0 <= self.latency_s < math.inf:
             raise InvalidValueError("latency_s", self.latency_s, "a finite time, 0 or more")
-        if not 0 < self.rate_bits_per_s < math.inf:
-            raise InvalidValueError("rate_bits_per_s", self.rate_bits_per_s, "finite and above 0")
+        for name in ("rate_bits_per_s", "rate_down_bits_per_s"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InvalidValueError(name, getattr(self, name), "finite and above 0")
 
     def seconds(self, num_bytes: float) -> float:
-        """Return the seconds that one transfer takes."""
+        """Return the seconds that one transfer up takes."""
         size = check_bytes(num_bytes, name="num_bytes")
         return self.latency_s + 8 * size / self.rate_bits_per_s
 
@@ -105,17 +117,44 @@ class Network:
         """Index of the host of each worker, by rank."""
         return tuple(host for host, count in enumerate(self.workers_per_host) for _ in range(count))
 
-    def path(self, sender: int, receiver: int) -> Link:
-        """Return the effective link of one transfer while both workers are otherwise idle.
+    def among(self, ranks: Sequence[int]) -> "Network":
+        """Return the network of some workers, while the others are silent.
 
-        >>> Network((Link(0.001, 1e9), Link(0.002, 2e9))).path(0, 1)
-        Link(latency_s=0.002, rate_bits_per_s=1000000000.0)
+        Workers are ranked host by host in it as well. So the ranks of one host must follow one
+        another, but hosts, and workers of a host, may be in any order: the costs of a ring or a tree
+        depend on it.
+
+        >>> network = Network((Link(0.1, 1e9), Link(0.2, 1e8)), workers_per_host=(3, 2))
+        >>> network.among([3, 0, 2]).workers_per_host
+        (1, 2)
+        """
+        hosts = self.host_of_worker
+        is_valid = set(ranks) <= set(range(len(hosts))) and len(set(ranks)) == len(ranks) > 0
+        groups = groupby(ranks, lambda rank: hosts[rank]) if is_valid else ()
+        counts = [(host, len(list(members))) for host, members in groups]
+        if not is_valid or len(dict(counts)) < len(counts):
+            allowed = f"distinct ranks from 0 to {len(hosts) - 1}, those of one host together"
+            raise InvalidValueError("ranks", tuple(ranks), allowed)
+        links = tuple(self.links[host] for host, _ in counts)
+        return Network(links, tuple(count for _, count in counts), self.inner)
+
+    def path(self, sender: int, receiver: int) -> Link:
+        """Return the effective link from one worker to another while both are otherwise idle.
+
+        Its rate up is the rate from the sender to the receiver, its rate down that of answers.
+
+        >>> Network((Link(0.001, 1e9, 5e9), Link(0.002, 2e9))).path(0, 1)
+        Link(latency_s=0.002, rate_bits_per_s=1000000000.0, rate_down_bits_per_s=2000000000.0)
         """
         hosts = self.host_of_worker
         if hosts[sender] == hosts[receiver]:
             return self.inner
-        ends = self.links[hosts[sender]], self.links[hosts[receiver]]
-        return Link(max(end.latency_s for end in ends), min(end.rate_bits_per_s for end in ends))
+        near, far = self.links[hosts[sender]], self.links[hosts[receiver]]
+        return Link(
+            max(near.latency_s, far.latency_s),
+            min(near.rate_bits_per_s, far.rate_down_bits_per_s),
+            min(near.rate_down_bits_per_s, far.rate_bits_per_s),
+        )
 
 
 def spread(num_workers: int, *, num_hosts: int) -> tuple[int, ...]:

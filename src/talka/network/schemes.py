@@ -1,4 +1,7 @@
-"""Tables of all schemes whose cost depends only on a network and the bytes of a payload."""
+"""Tables of all schemes whose cost depends only on a network and the bytes of a payload.
+
+An exchange has the name that it has in `talka.exchange` and in `explain train`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +29,8 @@ COLLECTIVES: dict[str, Scheme] = {
     "scatter": Scheme(collectives.scatter, "root's payload in P pieces, one to each"),
     "gather": Scheme(collectives.gather, "all payloads to the root"),
     "reduce": Scheme(collectives.reduce, "sum of all to the root, in a tree"),
-    "all-gather": Scheme(collectives.all_gather, "all payloads to all, around a ring"),
+    "all-gather": Scheme(exchanges.all_gather, "all payloads directly to all"),
+    "ring all-gather": Scheme(collectives.ring_all_gather, "all payloads to all, around a ring"),
     "reduce-scatter": Scheme(collectives.reduce_scatter, "sum of one piece to each, around a ring"),
     "all-reduce": Scheme(collectives.all_reduce, "sum of all to all, around a ring"),
     "all-to-all": Scheme(collectives.all_to_all, "each payload in P pieces, one to each"),
@@ -39,12 +43,15 @@ EXCHANGES: dict[str, Scheme] = {
     "two-phase": Scheme(
         exchanges.two_phase, "chunks to their owners, averages back", averages=True
     ),
+    "direct": Scheme(
+        exchanges.two_phase, "two phases of plain sums; summable payloads", averages=True
+    ),
     "hierarchical": Scheme(
         exchanges.hierarchical, "sum inside a host, two phases between hosts", averages=True
     ),
-    "all-gather": Scheme(collectives.all_gather, "all payloads around a ring", averages=True),
-    "direct all-gather": Scheme(
-        exchanges.direct_all_gather, "all payloads directly to all", averages=True
+    "all-gather": Scheme(exchanges.all_gather, "all payloads directly to all", averages=True),
+    "ring all-gather": Scheme(
+        collectives.ring_all_gather, "all payloads around a ring", averages=True
     ),
     "master": Scheme(exchanges.master, "all to worker 0, the average back", averages=True),
     "servers": Scheme(

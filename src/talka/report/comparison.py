@@ -7,9 +7,9 @@ from typing import NamedTuple
 from talka.events import Comparison, RunRecord
 from talka.events.costs import Costs
 from talka.report.base import PageSection, ReportSection
-from talka.report.comparison_plot import Pair, pairs_plot
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
-from talka.report.plots import bytes_axis, seconds_axis
+from talka.report.plotting.comparison_plot import Pair, pairs_plot
+from talka.report.plotting.plots import bytes_axis, seconds_axis
 from talka.units import format_bytes, format_seconds
 
 FAR_OFF = 2.0  # a prediction that is wrong by this factor stands out in the table
@@ -27,6 +27,8 @@ class ComparisonRow(NamedTuple):
     measured_bytes: float | None
     bytes_ratio: float | None
     reason: str
+    predicted_memory: float | None = None
+    """Predicted peak memory of one process, in bytes."""
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[ComparisonRow]:
@@ -74,6 +76,7 @@ def _row(comparison: Comparison) -> ComparisonRow:
         measured_bytes=measured_bytes,
         bytes_ratio=_ratio(predicted_bytes, measured_bytes),
         reason=predicted.reason if predicted else "",
+        predicted_memory=predicted.memory_bytes if predicted else None,
     )
 
 
@@ -92,15 +95,20 @@ def _table(rows: Sequence[ComparisonRow]) -> str:
     if _has_bytes(rows):
         columns += [Column("predicted bytes", "number"), Column("measured", "number")]
         columns += [Column("ratio", "number")]
+    if with_memory := any(row.predicted_memory for row in rows):
+        columns += [Column("predicted memory", "number")]
     if any(row.reason for row in rows):
         columns += [Column("reason of the prediction", "long")]
-    shown = [_cells(row, with_bytes=_has_bytes(rows)) for row in rows[:MAX_TABLE_ROWS]]
+    shown = [
+        _cells(row, with_bytes=_has_bytes(rows), with_memory=with_memory)
+        for row in rows[:MAX_TABLE_ROWS]
+    ]
     num_left = len(rows) - MAX_TABLE_ROWS
     rest = note(f"{num_left} more costs: talka report --format json") if num_left > 0 else ""
     return table(columns, [cells[: len(columns)] for cells in shown]) + rest
 
 
-def _cells(row: ComparisonRow, *, with_bytes: bool) -> list[str]:
+def _cells(row: ComparisonRow, *, with_bytes: bool, with_memory: bool) -> list[str]:
     cells = [
         f"<code>{escaped(row.cost_id)}</code>",
         "" if row.predicted_seconds is None else format_seconds(row.predicted_seconds),
@@ -113,6 +121,8 @@ def _cells(row: ComparisonRow, *, with_bytes: bool) -> list[str]:
             "" if row.measured_bytes is None else format_bytes(row.measured_bytes),
             _ratio_cell(row.bytes_ratio),
         ]
+    if with_memory:
+        cells.append("" if row.predicted_memory is None else format_bytes(row.predicted_memory))
     return [*cells, escaped(row.reason)]
 
 

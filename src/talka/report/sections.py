@@ -5,6 +5,7 @@ from typing import Final
 
 from talka.events import Fold
 from talka.report.base import PageSection
+from talka.report.choices import CHOICES
 from talka.report.comparison import COMPARISON
 from talka.report.steps import STEPS
 from talka.report.summary import SUMMARY
@@ -18,6 +19,7 @@ SECTIONS: Final[tuple[PageSection, ...]] = (
     SUMMARY,  # first: its title is the page's
     TROUBLES,  # the first question about a failed run is why it failed
     COMPARISON,
+    CHOICES,
     STEPS,
     SUPERSTEPS,
     TIMELINE,

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from talka.events import Event, Stamped
-from talka.report.thinning import thinned
+from talka.report.plotting.thinning import thinned
 from talka.train.events import ResidualNorm, StepDone
 
 KINDS = {

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from talka.events import RunRecord
 from talka.report.base import PageSection, ReportSection, natural_order
-from talka.report.figure import Figure
 from talka.report.markup import escaped, note
-from talka.report.plots import PALETTE, label, step_plot
+from talka.report.plotting.figure import Figure
+from talka.report.plotting.plots import PALETTE, label, step_plot
 from talka.report.step_series import (
     KINDS,
     NormSeen,

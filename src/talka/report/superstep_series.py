@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 from talka.engine.events import TaskAgain
 from talka.events import Event, Stamped
 from talka.graph.events import SuperstepDone
-from talka.report.thinning import MAX_POINTS, thinned
+from talka.report.plotting.thinning import MAX_POINTS, thinned
 
 
 class Superstep(NamedTuple):

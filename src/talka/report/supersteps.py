@@ -6,7 +6,7 @@ from typing import Final
 from talka.events import RunRecord
 from talka.report.base import PageSection, ReportSection
 from talka.report.markup import escaped, note
-from talka.report.plots import ALARM, NEUTRAL, PALETTE, step_plot
+from talka.report.plotting.plots import ALARM, NEUTRAL, PALETTE, step_plot
 from talka.report.superstep_series import Superstep, SuperstepSeries, thinned_supersteps
 from talka.units import format_bytes, format_count, format_seconds
 

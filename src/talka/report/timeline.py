@@ -7,9 +7,9 @@ from typing import NamedTuple
 from talka.events import RunRecord
 from talka.report.bars import OTHERS, SEVERAL, Bar, TimelineBars, merged, with_few_kinds
 from talka.report.base import PageSection, ReportSection, TimeSpan, natural_order, span_of
-from talka.report.figure import Figure
 from talka.report.markup import note
-from talka.report.plots import (
+from talka.report.plotting.figure import Figure
+from talka.report.plotting.plots import (
     ALARM,
     NEUTRAL,
     PALETTE,

@@ -1,41 +1,45 @@
 """Measure how fast this machine encodes and decodes: seconds per value on one core."""
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from talka.compress import Summable, compressor, layout_of
-from talka.exchange.registry import powersgd_rank
+from talka.events import Stream
+from talka.exchange.power_sgd import powersgd_rank
+from talka.exchange.pricing.price import CodecRates
 from talka.exchange.topologies.low_rank import times
+from talka.profile import Trial, this_machine
+from talka.profile.trial import median_seconds
 
 MAX_MEASURED_VALUES = 1_000_000
 """Length of the largest vector measured. It exceeds a core's caches, so longer ones take as long
 per value."""
-REPEATS = 5
 
 
-class CodecRates(NamedTuple):
-    """Seconds per value on one core."""
+def codec_trial(spec: str) -> Trial:
+    """Return the trial of a compressor, on gaussian values."""
+    return Trial(
+        f"codec/{spec}",
+        f"encoding and decoding with {spec}, per value",
+        lambda: measure_codec(spec, MAX_MEASURED_VALUES)._asdict(),
+        packages=("torch", "numba"),
+    )
 
-    encode_s: float
-    """Seconds per value to encode, including the update of the residual if there is one."""
-    decode_s: float
-    """Seconds per value to decode and add to the output."""
-    convert_s: float = 0.0
-    """Seconds per value to convert to the summable wire format and back; 0 if there is none, and for
-    `none`, as plain DDP sums gradients in place."""
+
+def profiled_rates(spec: str, events: Stream | None = None) -> CodecRates:
+    """Return the rates of a compressor from the profile of this machine."""
+    return CodecRates(**this_machine().figures(codec_trial(spec), events))
 
 
 def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> CodecRates:
     """Encode and decode a vector of `num_values`, at most a million, and return the rates.
 
     The values are `sample`, or Gaussian by default. The first run of each is not timed, as it
-    compiles kernels and allocates memory; the median of REPEATS runs after it is used. Many small
+    compiles kernels and allocates memory; the median of several runs after it is used. Many small
     parameters cost more per value than one large one; this is not modelled.
     """
     size = max(min(num_values, MAX_MEASURED_VALUES), 1)
@@ -64,13 +68,15 @@ def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
     size, layout = values.numel(), layout_of({"gradient": (values.numel(),)})
     chosen, converting = compressor(spec), compressor(spec)
     buffer = torch.empty(chosen.max_bytes(size, layout), dtype=torch.uint8)
-    encode_s = _median_s(lambda: chosen.encode(values, layout, out=buffer))
+    encode_s = median_seconds(lambda: chosen.encode(values, layout, out=buffer))
     payload, total = chosen.encode(values, layout), torch.zeros(size)
-    decode_s = _median_s(lambda: chosen.decode(payload, total, layout, add=True))
+    decode_s = median_seconds(lambda: chosen.decode(payload, total, layout, add=True))
     convert_s = 0.0
     if converting.summable and spec != "none":
         adder = cast(Summable, converting)
-        convert_s = _median_s(lambda: adder.from_wire(adder.to_wire(values, layout), total, layout))
+        convert_s = median_seconds(
+            lambda: adder.from_wire(adder.to_wire(values, layout), total, layout)
+        )
     return CodecRates(encode_s / size, decode_s / size, convert_s / size)
 
 
@@ -93,18 +99,7 @@ def _measure_low_rank(values: Tensor, factor_rank: int) -> CodecRates:
         residual.sub_(average)
 
     size = rows * columns
-    return CodecRates(_median_s(encode) / size, _median_s(decode) / size)
-
-
-def _median_s(work: Callable[[], object]) -> float:
-    """Return the median seconds of REPEATS calls, after one call that is not timed."""
-    work()
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return CodecRates(median_seconds(encode) / size, median_seconds(decode) / size)
 
 
 @contextmanager

@@ -26,9 +26,10 @@ from talka.compress.protocol import NonFinite
 from talka.errors import HookClosedError
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
-from talka.exchange.registry import properties_of
+from talka.exchange.registry import codec_of
 from talka.network import Network
 from talka.renaming import renamed
+from talka.train.codecs import attached_codec
 from talka.train.frozen_adam import FrozenAdam
 from talka.train.journal import Journal
 from talka.train.loss_scale import LossScale
@@ -38,11 +39,6 @@ from talka.train.parameters import check_gradient, check_parameters
 from talka.train.rates import LearningRates
 from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
 from talka.train.unused import UnusedParameters
-
-MIN_COMPRESSED_VALUES = 256
-"""Number of values below which a parameter is sent uncompressed. Compressing fewer is worth its
-time only on links below about half a Gbit/s (`benchmarks/compressors.py` prints it by size), and
-biases are better sent exactly."""
 
 
 class Hook:
@@ -79,8 +75,8 @@ class Hook:
         self._options: dict[str, Any] = {
             "nonfinite": nonfinite,
             "min_compressed_values": min_compressed_values,
-            "momentum": momentum,
         }
+        self._momentum = momentum
         self._optimizer = optimizer
         self._rates = None if optimizer is None else LearningRates(optimizer, self._names)
         self._layouts: dict[tuple[int, ...], Layout] = {}
@@ -94,7 +90,7 @@ class Hook:
         self._futures: list[Future[Tensor]] = []  # of the buckets of the current step
         self._run: int | None = None  # a random number that is the same on all workers
         if optimizer is not None:
-            properties = properties_of(compressor)
+            properties = codec_of(compressor)
             check_momentum(optimizer, self.spec, properties, momentum)
             warn_of_adam(optimizer, self.spec, properties)
         if isinstance(optimizer, FrozenAdam):
@@ -121,14 +117,12 @@ class Hook:
         return self._compressor if isinstance(self._compressor, str) else self._compressor.spec
 
     def _open(self, compressor: str | Compressor, name: str | None) -> None:
-        num_values = sum(parameter.numel() for parameter in self._names)
+        codec = attached_codec(compressor, **self._options)
         if name is None and self._network is not None:
             layout = self._whole_layout()
-            name = choose(compressor, num_values, self._network, layout=layout).exchange
-        options = dict(self._options)
-        if options["min_compressed_values"] is None and isinstance(compressor, str):
-            options["min_compressed_values"] = MIN_COMPRESSED_VALUES
-        opened = open_exchange(compressor, name, group=self._group, **options)
+            num_values = sum(piece.num_values for piece in layout)
+            name = choose(codec, num_values, self._network, layout=layout).exchange
+        opened = open_exchange(codec, name, group=self._group, momentum=self._momentum)
         self._compressor, self._name, self._open_parts.exchange = compressor, opened.name, opened
         if self._run is None:
             self._run = common_number(opened)

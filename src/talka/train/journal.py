@@ -6,7 +6,7 @@ from pathlib import Path
 
 from talka.compress import Layout
 from talka.events import Measured, Predicted, Stream
-from talka.exchange import Exchange, Meter, Prediction, predict
+from talka.exchange import Exchange, Meter, Price, predict
 from talka.network import Network
 from talka.train.events import ResidualNorm, StepDone
 
@@ -26,7 +26,7 @@ class Journal:
         self.num_steps, self.compute_s = 0, 0.0
         self.total = Meter()
         self._counted: dict[Exchange, Meter] = {}
-        self._predictions: dict[Exchange, Prediction] = {}
+        self._prices: dict[Exchange, Price] = {}
         self._predicted_bytes, self._predicted_s = 0.0, 0.0
         self._pending = Meter()
         self._ended_s = self._waits_s = time.perf_counter()
@@ -61,11 +61,11 @@ class Journal:
 
     def _write(self, exchange: Exchange, delta: Meter, compute_s: float) -> None:
         stream = self._open(exchange)
-        if exchange not in self._predictions:
-            self._predictions[exchange] = predict(exchange, self._layout, self._network)
-        predicted = self._predictions[exchange]
-        self._predicted_bytes += predicted.sent_bytes
-        self._predicted_s += predicted.seconds or 0.0
+        if exchange not in self._prices:
+            self._prices[exchange] = predict(exchange, self._layout, self._network)
+        price = self._prices[exchange]
+        self._predicted_bytes += price.sent_bytes
+        self._predicted_s += price.network_s
         stream.emit(
             StepDone(
                 self.num_steps,
@@ -94,14 +94,12 @@ class Journal:
     def _compare(self, exchange: Exchange, stream: Stream) -> None:
         """Write the prediction for all steps so far, and what was measured since the last call."""
         if exchange.rank == 0:
-            reason = (
-                f"{self.num_steps} steps, {exchange.spec}: {self._predictions[exchange].reason}"
-            )
+            reason = f"{self.num_steps} steps, {exchange.spec}: {self._prices[exchange].reason}"
             seconds = None if self._network is None else self._predicted_s
-            stream.emit(Predicted("step/exchange", self._predicted_bytes, seconds, reason))
+            stream.emit(Predicted("train/step/exchange", self._predicted_bytes, seconds, reason))
         delta, self._pending = self._pending, Meter()
         seconds = delta.encode_s + delta.wait_s + delta.decode_s
-        stream.emit(Measured("step/exchange", delta.sent_bytes, seconds))
+        stream.emit(Measured("train/step/exchange", delta.sent_bytes, seconds))
 
     def close(self, exchange: Exchange) -> None:
         """Write the comparison of the last steps, and close the file."""

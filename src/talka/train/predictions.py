@@ -18,10 +18,12 @@ from torch import Tensor
 
 from talka.compress import Layout
 from talka.errors import InvalidValueError
-from talka.exchange import Choice, choices
-from talka.exchange.pricing.choose import rounded
+from talka.exchange import CodecRates, Price, choices
+from talka.exchange.registry import default_name
 from talka.network import Network, all_reduce
-from talka.train.codec_rates import CodecRates, measure_codec
+from talka.network.timeline import Action, Compute, Together, timeline
+from talka.train.codec_rates import profiled_rates
+from talka.train.codecs import attached_codec
 
 DEFAULT_SPECS = (
     "none",
@@ -35,33 +37,45 @@ DEFAULT_SPECS = (
     "threshold:auto+ef",
     "powersgd:4",
 )
+CLEARLY_SHORTER = 0.95
+"""Share of a step below which another exchange is worth naming."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepPrediction:
-    """Predicted cost of a step with one spec and one exchange."""
+    """Predicted step with one compressor and one exchange."""
 
-    spec: str
-    exchange: str
-    sent_bytes_per_worker: float
-    """Bytes of payloads sent by the worker that sends most, including those inside a host."""
+    price: Price
+    """Price of the exchange."""
     compute_s: float | None
     """Seconds that a worker computes per step; None if unknown: `step_s` is then the exchange."""
-    codec_s: float
-    """Seconds of encoding and decoding, on the worker with most to do."""
-    network_s: float
     step_s: float
     speed_vs_one: float | None
     """Samples per second relative to one machine; None if computing is unknown."""
     speed_vs_ddp: float
     """Samples per second relative to plain DDP."""
-    reason: str
-    payload_bytes: float
-    """Bytes of one worker's whole payload."""
-    resparsifies: bool
-    """True if the exchange sparsifies the average a second time although it need not."""
-    runners_up: tuple["StepPrediction", ...] = ()
-    """Predictions for the same spec with other exchanges, cheapest first."""
+    alternatives: tuple["StepPrediction", ...] = ()
+    """Predictions for the same compressor with other exchanges, cheapest first."""
+
+    @property
+    def spec(self) -> str:
+        """Short form of the compressor."""
+        return self.price.spec
+
+    @property
+    def exchange(self) -> str:
+        """Name of the exchange."""
+        return self.price.exchange
+
+    @property
+    def cheaper(self) -> "StepPrediction | None":
+        """Shortest of the alternatives that are clearly shorter and do not sparsify twice."""
+        shorter = [
+            other
+            for other in self.alternatives
+            if not other.price.resparsifies and other.step_s < CLEARLY_SHORTER * self.step_s
+        ]
+        return shorter[0] if shorter else None
 
 
 def predict_steps(
@@ -70,124 +84,48 @@ def predict_steps(
     *,
     compute_s: float | None,
     specs: Sequence[str] = DEFAULT_SPECS,
-    codec_rates: Callable[[str], CodecRates] | None = None,
+    codec_rates: Callable[[str], CodecRates] = profiled_rates,
     sample: Tensor | None = None,
 ) -> list[StepPrediction]:
-    """Predict a step with each spec and its fastest exchange, in the order of `specs`.
+    """Predict a step with each spec as `attach(ddp, spec)` runs it, in the order of `specs`.
 
-    An exchange that would sparsify the average of a few workers a second time is listed only as a
-    runner-up.
+    Each has the default exchange of its compressor, and the others as alternatives.
 
     codec_rates
-        Called once per spec. By default the rates are measured on this machine.
+        Called once per spec. By default the rates of the profile of this machine.
     sample
         One flat gradient, from which the size of payloads is computed that depend on the values.
     """
     if compute_s is not None and not compute_s > 0:
         raise InvalidValueError("compute_s", compute_s, "above 0, or None if unknown")
-    num_values = _num_values(layout)
-    all_choices = {
-        spec: choices(spec, num_values, network, layout=layout, sample=sample) for spec in specs
-    }
-    rates_of = {
-        spec: measure_codec(spec, num_values, sample) if codec_rates is None else codec_rates(spec)
-        for spec in all_choices  # `choices` has checked every spec
-    }
+    num_values = sum(piece.num_values for piece in layout)
+    codecs = {spec: attached_codec(spec) for spec in specs}  # checked before any is measured
     ddp_s = (compute_s or 0.0) + all_reduce(network, 4.0 * num_values).seconds
 
-    def predicted(choice: Choice) -> StepPrediction:
-        formula, rates = CODEC_SECONDS[choice.exchange], rates_of[choice.spec]
-        codec_s = num_values * formula(rates, network.num_workers, len(network.links))
-        return _prediction(choice, codec_s, compute_s=compute_s, ddp_s=ddp_s)
+    def predicted(price: Price) -> StepPrediction:
+        step_s = _step_s(network, compute_s or 0.0, price)
+        speed_vs_one = None if compute_s is None else network.num_workers * compute_s / step_s
+        return StepPrediction(
+            price, compute_s, step_s, speed_vs_one, ddp_s / step_s if step_s else 1.0
+        )
 
-    return [_shortest([predicted(choice) for choice in all_choices[spec]]) for spec in specs]
+    rows = {}
+    for spec, codec in codecs.items():
+        rates = codec_rates(spec)
+        prices = choices(codec, num_values, network, layout=layout, sample=sample, rates=rates)
+        default = default_name(codec, network.num_workers)
+        steps = {price.exchange: predicted(price) for price in prices}
+        row = steps.pop(default)
+        rows[spec] = replace(row, alternatives=tuple(steps.values()))
+    return [rows[spec] for spec in specs]
+
+
+def _step_s(network: Network, compute_s: float, price: Price) -> float:
+    """Return the seconds of a step in which nothing overlaps."""
+    step: list[Action] = [Compute(compute_s), Compute(price.codec_s), Together(price.network_s)]
+    return timeline(network, [step] * network.num_workers).total_s
 
 
 def fastest(predictions: Sequence[StepPrediction]) -> StepPrediction:
     """Return the prediction with the shortest step; the first of equally short ones."""
     return min(predictions, key=lambda prediction: prediction.step_s)
-
-
-def _two_phase(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Encode all; decode P payloads of 1/P and encode the average of that 1/P; decode all."""
-    return (1 + 1 / num_workers) * rates.encode_s + 2 * rates.decode_s
-
-
-def _all_gather(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Encode once, and decode every worker's payload."""
-    return rates.encode_s + num_workers * rates.decode_s
-
-
-def _master(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Encode; the master decodes P payloads and encodes their average; decode the average."""
-    return 2 * rates.encode_s + (num_workers + 1) * rates.decode_s
-
-
-def _hierarchical(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Two phases among the hosts. Sums inside a host are ignored: they are plain additions."""
-    return _two_phase(rates, num_hosts, num_hosts)
-
-
-def _global_topk(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Follow the longest path up the tree, of L = ceil(log2 P) levels, then decode once.
-
-    A worker with c children decodes c + 1 payloads and encodes their sum. On that path c is 1 to L
-    if P is a power of two; otherwise this is an upper bound.
-    """
-    levels = (num_workers - 1).bit_length()
-    decodes = levels * (levels + 1) // 2 + levels + 1
-    return (levels + 1) * rates.encode_s + decodes * rates.decode_s
-
-
-def _converted(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Only convert (ring, direct and tree): sums on the way are ignored, as for plain DDP."""
-    return rates.convert_s
-
-
-def _low_rank(rates: CodecRates, num_workers: int, num_hosts: int) -> float:
-    """Compute both factors, then their product."""
-    return rates.encode_s + rates.decode_s
-
-
-CODEC_SECONDS: dict[str, Callable[[CodecRates, int, int], float]] = {
-    "two-phase": _two_phase,
-    "all-gather": _all_gather,
-    "master": _master,
-    "hierarchical": _hierarchical,
-    "global-topk": _global_topk,
-    "ring": _converted,
-    "direct": _converted,
-    "tree": _converted,
-    "low-rank": _low_rank,
-}
-"""Codec seconds per value on the worker with most to do, from rates, workers P and hosts."""
-
-
-def _prediction(
-    choice: Choice, codec_s: float, *, compute_s: float | None, ddp_s: float
-) -> StepPrediction:
-    step_s = (compute_s or 0.0) + codec_s + choice.cost.seconds
-    num_workers = len(choice.cost.sent_bytes_by_rank)
-    return StepPrediction(
-        spec=choice.spec,
-        exchange=choice.exchange,
-        sent_bytes_per_worker=choice.cost.max_sent_bytes,
-        compute_s=compute_s,
-        codec_s=codec_s,
-        network_s=choice.cost.seconds,
-        step_s=step_s,
-        speed_vs_one=None if compute_s is None else num_workers * compute_s / step_s,
-        speed_vs_ddp=ddp_s / step_s if step_s else 1.0,
-        reason=choice.reason,
-        payload_bytes=choice.payload_bytes,
-        resparsifies=choice.resparsifies,
-    )
-
-
-def _shortest(by_exchange: Sequence[StepPrediction]) -> StepPrediction:
-    best, *others = sorted(by_exchange, key=lambda row: (row.resparsifies, rounded(row.step_s)))
-    return replace(best, runners_up=tuple(others))
-
-
-def _num_values(layout: Layout) -> int:
-    return sum(piece.num_values for piece in layout)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from talka.compress import State, StateKey
-from talka.exchange.registry import powersgd_rank
+from talka.exchange.power_sgd import powersgd_rank
 
 FORMATS = ("talka-exchange-1", "talka-exchange-2")
 """Known formats. The first has no step, learning rates or shapes; its checksum omits metadata."""

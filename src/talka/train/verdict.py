@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from talka.compress import Layout
-from talka.exchange.registry import COMPRESSED, powersgd_rank
-from talka.exchange.topologies.low_rank import LowRank
-from talka.network import Network
+from talka.network import Link, Network
 from talka.train.predictions import StepPrediction, fastest
 from talka.units import format_rate, format_seconds
 
@@ -14,7 +11,7 @@ SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S = 1.0, 1e15
 """Range of the search for a rate that would change the verdict."""
 
 
-def verdict(predictions: Sequence[StepPrediction], layout: Layout, network: Network) -> str:
+def verdict(predictions: Sequence[StepPrediction], network: Network) -> str:
     """Summarize the result of `predict_steps` in one or two sentences."""
     if network.num_workers == 1:
         return "One worker has nothing to exchange: a step takes as long as its computing."
@@ -28,8 +25,8 @@ def verdict(predictions: Sequence[StepPrediction], layout: Layout, network: Netw
         )
     assert best.speed_vs_one is not None
     if best.speed_vs_one > 1:
-        return _faster(best, best.speed_vs_one, layout, network)
-    return _slower(predictions, best, best.speed_vs_one, layout, network)
+        return _faster(best, best.speed_vs_one, network)
+    return _slower(predictions, best, best.speed_vs_one, network)
 
 
 def break_even_compute_s(prediction: StepPrediction, network: Network) -> float:
@@ -37,10 +34,10 @@ def break_even_compute_s(prediction: StepPrediction, network: Network) -> float:
 
     P c / (c + codec + network) = 1, so c = (codec + network) / (P - 1).
     """
-    return (prediction.codec_s + prediction.network_s) / (network.num_workers - 1)
+    return prediction.price.seconds / (network.num_workers - 1)
 
 
-def break_even_rate(prediction: StepPrediction, layout: Layout, network: Network) -> float | None:
+def break_even_rate(prediction: StepPrediction, network: Network) -> float | None:
     """Return the rate of all links above which P workers are faster than one machine.
 
     In bits per second, to a thousandth. None if no rate is enough: latency, encoding and links
@@ -48,10 +45,11 @@ def break_even_rate(prediction: StepPrediction, layout: Layout, network: Network
     """
     if prediction.compute_s is None or network.num_workers == 1:
         return None
-    budget_s = (network.num_workers - 1) * prediction.compute_s - prediction.codec_s
+    price = prediction.price
+    budget_s = (network.num_workers - 1) * prediction.compute_s - price.codec_s
 
     def suffices(rate_bits_per_s: float) -> bool:
-        return _network_s(prediction, layout, _at(network, rate_bits_per_s)) <= budget_s
+        return price.on(_at(network, rate_bits_per_s)).network_s <= budget_s
 
     low, high = SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S
     if not suffices(high):
@@ -62,7 +60,7 @@ def break_even_rate(prediction: StepPrediction, layout: Layout, network: Network
     return high
 
 
-def _faster(best: StepPrediction, speed: float, layout: Layout, network: Network) -> str:
+def _faster(best: StepPrediction, speed: float, network: Network) -> str:
     if _is_plain_ddp(best):
         text = (
             f"{network.num_workers} workers with plain DDP would be {_times(speed)} as fast as one "
@@ -76,7 +74,7 @@ def _faster(best: StepPrediction, speed: float, layout: Layout, network: Network
     if speed < best.speed_vs_ddp:
         share = speed / best.speed_vs_ddp
         text += f" Plain DDP would be slower than one machine: {_times(share)} its speed."
-    rate = break_even_rate(best, layout, network)
+    rate = break_even_rate(best, network)
     assert rate is not None, "the rate at hand suffices"
     compute_s = break_even_compute_s(best, network)
     return (
@@ -89,7 +87,6 @@ def _slower(
     predictions: Sequence[StepPrediction],
     best: StepPrediction,
     speed: float,
-    layout: Layout,
     network: Network,
 ) -> str:
     assert best.compute_s is not None
@@ -104,7 +101,7 @@ def _slower(
     rates = [
         (rate, prediction)
         for prediction in predictions
-        if (rate := break_even_rate(prediction, layout, network)) is not None
+        if (rate := break_even_rate(prediction, network)) is not None
     ]
     if not rates:
         return f"{text} No link rate would change that, only {long_enough}."
@@ -127,15 +124,6 @@ def _times(ratio: float) -> str:
     return f"{ratio:.3g} times" if ratio < 999.5 else f"{ratio:,.0f} times"
 
 
-def _network_s(prediction: StepPrediction, layout: Layout, network: Network) -> float:
-    factor_rank = powersgd_rank(prediction.spec)
-    if factor_rank is not None:
-        return LowRank.cost(network, layout, factor_rank).seconds
-    dense_bytes = 4.0 * sum(piece.num_values for piece in layout)
-    kind = COMPRESSED[prediction.exchange]
-    return kind.cost(network, prediction.payload_bytes, dense_bytes).seconds
-
-
 def _at(network: Network, rate_bits_per_s: float) -> Network:
-    links = tuple(replace(link, rate_bits_per_s=rate_bits_per_s) for link in network.links)
+    links = tuple(Link(link.latency_s, rate_bits_per_s) for link in network.links)
     return replace(network, links=links)

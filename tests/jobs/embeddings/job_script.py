@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 from talka.jobs.base import execute
-from talka.jobs.embeddings.job import Embed
+from talka.jobs.embeddings.plan import EmbedPlan
 from tests.jobs.embeddings.small_text import config_of
 
 
 def main(text, out, options, *resume):
-    job = Embed(config_of(text, **json.loads(options)), Path(out), resume=bool(resume))
+    job = EmbedPlan(config_of(text, **json.loads(options)), Path(out), resume=bool(resume))
     execute(job, [], root=Path(out).parent / "runs")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from talka.errors import OutputError
 from talka.events import Stream
-from talka.jobs.embeddings.job import Embed
+from talka.jobs.embeddings.plan import EmbedPlan
 from talka.jobs.unfinished import folder_beside
 from tests.jobs.embeddings.small_text import config_of, files_in
 
@@ -69,7 +69,7 @@ def main(text, folder, mode):
                 (out / name).write_bytes(content)
 
     def run(*, resume=False):
-        Embed(config, out, resume=resume, force=force).run(Stream())
+        EmbedPlan(config, out, resume=resume, force=force).run(Stream())
 
     def kept(files):
         result = json.loads(files.pop("result.json"))
@@ -92,7 +92,7 @@ def main(text, folder, mode):
         if not appeared:
             again = in_a_process(lambda resume=resumable: run(resume=resume))
         else:
-            again = in_a_process(lambda: refused(lambda: Embed(config, out, resume=True)))
+            again = in_a_process(lambda: refused(lambda: EmbedPlan(config, out, resume=True)))
         same = kept(files_in(out)) == expected
         left = sorted(path.name for path in folder.iterdir())
         observations.append([number, status, before, resumable, again, same, left])

@@ -12,7 +12,7 @@ from talka.data.text import PairOptions
 from talka.events import Stream
 from talka.jobs.base import execute
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
-from talka.jobs.embeddings.job import Embed
+from talka.jobs.embeddings.plan import EmbedPlan
 from talka.jobs.unfinished import folder_beside
 from talka.train.models.glove import GloVeConfig
 
@@ -53,8 +53,7 @@ def config_of(corpus, *, seed=0, window=5, x_max=10.0, min_count=5, tokenizer="w
 
 def embed(config, out, **options):
     """Run the job like the command, with a run directory next to `out`."""
-    job = Embed(config, out, **options)
-    return execute(job, job.explain(), root=out.parent / "runs")
+    return execute(EmbedPlan(config, out, **options), root=out.parent / "runs")
 
 
 def interrupt(config, out, when, **options):
@@ -69,7 +68,7 @@ def interrupt(config, out, when, **options):
     events = Stream()
     try:
         with events.listening(listen):
-            Embed(config, out, **options).run(events)
+            EmbedPlan(config, out, **options).run(events)
     except KeyboardInterrupt:
         assert pressed
         return

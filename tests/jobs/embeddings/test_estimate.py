@@ -6,7 +6,7 @@ import pytest
 from talka.data.text import PairBlocks, TextReader, count_pairs, scan_corpus
 from talka.jobs.embeddings import estimate as module
 from talka.jobs.embeddings.estimate import estimate, stretch_pairs
-from talka.jobs.embeddings.predictions import training_costs
+from talka.jobs.embeddings.predictions import training_parts
 from talka.jobs.embeddings.sliced_rate import sliced_rate
 from tests.jobs.embeddings.small_text import config_of, small_text
 
@@ -61,5 +61,5 @@ def test_processes_with_slices_are_tried(text):
 
 def test_training_in_slices_takes_as_long_as_its_products(text):
     config = config_of(text, parallel="dimensions", workers=2, epochs=3)
-    _, cost = training_costs(config, 1_000_000, pairs_per_s=1_000.0)
+    _, cost = training_parts(config, 1_000_000, pairs_per_s=1_000.0)
     assert cost.seconds == pytest.approx((3_000_000 + 3 * 100_000) / 1_000.0)

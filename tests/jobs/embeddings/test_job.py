@@ -10,7 +10,7 @@ import pytest
 from talka.errors import InvalidValueError, NothingToLearnError
 from talka.events import Stream, read_run
 from talka.jobs.embeddings import Embeddings
-from talka.jobs.embeddings.job import Embed
+from talka.jobs.embeddings.plan import EmbedPlan
 from tests.data.text import twin
 from tests.jobs.embeddings.small_text import (
     TOPICS,
@@ -19,6 +19,7 @@ from tests.jobs.embeddings.small_text import (
     files_in,
     write_small_text,
 )
+from tests.plan_parts import parts_of
 
 DATA = Path(os.environ.get("TALKA_DATA", "../shared/data")) / "text"
 KEYS = {"num_words", "num_pairs", "loss", "running_loss", "seconds", "peak_memory_bytes"}
@@ -47,7 +48,7 @@ def vectors(folder, finished):
 
 
 def vectors_txt(config, out, **options):
-    Embed(config, out, **options).run(Stream())
+    EmbedPlan(config, out, **options).run(Stream())
     return (out / "vectors.txt").read_bytes()
 
 
@@ -60,7 +61,7 @@ class TestOutput:
         result = json.loads((vectors / "result.json").read_text())
         assert set(result) == KEYS | KEYS_BEYOND_THE_ISSUE
         assert result == finished.result
-        assert set(result["seconds"]) >= {"vocabulary", "cooccurrence", "train"}
+        assert set(result["seconds"]) >= {"embed/vocabulary", "embed/cooccurrence", "embed/train"}
         assert all(seconds >= 0 for seconds in result["seconds"].values())
         assert result["peak_memory_bytes"] > 10_000_000
 
@@ -146,24 +147,27 @@ class TestDeterminism:
 
 class TestPrediction:
     def test_a_sample_that_is_the_whole_corpus_is_exact(self, tmp_path, text, finished):
-        expected = Embed(config_of(text), tmp_path / "out").expected
+        expected = EmbedPlan(config_of(text), tmp_path / "out").expected
         assert expected.num_pairs == finished.result["num_pairs"]
         assert expected.num_words == finished.result["num_words"]
         assert expected.num_tokens == finished.result["num_tokens"]
 
     def test_every_predicted_part_meets_a_measured_one(self, finished):
         predicted = [row for row in finished.comparisons if row.predicted]
-        assert [row.cost_id for row in predicted] == ["vocabulary", "cooccurrence", "train"]
+        names = ["embed", "embed/vocabulary", "embed/cooccurrence", "embed/train"]
+        assert [row.cost_id for row in predicted] == names
         assert all(row.measured.seconds > 0 for row in predicted)
-        assert all(row.predicted.seconds > 0 and row.predicted.reason for row in predicted)
+        assert all(row.predicted.seconds > 0 for row in predicted)
+        assert all(row.predicted.reason for row in predicted[1:])
+        assert predicted[0].predicted.memory_bytes > 0
 
     def test_explaining_leaves_nothing_behind(self, tmp_path, text):
-        Embed(config_of(text), tmp_path / "out").explain()
+        EmbedPlan(config_of(text), tmp_path / "out").explain()
         assert list(tmp_path.iterdir()) == []
 
     def test_a_corpus_without_frequent_words_predicts_nothing_and_fails(self, tmp_path, text):
-        job = Embed(config_of(text, min_count=10_000_000), tmp_path / "out")
-        assert all(row.seconds is None for row in job.explain())
+        job = EmbedPlan(config_of(text, min_count=10_000_000), tmp_path / "out")
+        assert all(part.seconds is None for part in parts_of(job))
         with pytest.raises(NothingToLearnError, match="no word occurs 10000000 times"):
             job.run(Stream())
         assert list(tmp_path.iterdir()) == []
@@ -192,7 +196,9 @@ class TestSlices:
         for name in ("loss", "running_loss"):
             assert finished.result[name] == pytest.approx(expected.result[name], rel=1e-4)
         assert finished.result["num_pairs"] == expected.result["num_pairs"]
-        [training] = [row for row in read_run(finished.dir).comparisons() if row.cost_id == "train"]
+        [training] = [
+            row for row in read_run(finished.dir).comparisons() if row.cost_id == "embed/train"
+        ]
         assert training.measured.sent_bytes == pytest.approx(
             training.predicted.sent_bytes, rel=0.03
         )
@@ -206,16 +212,22 @@ class TestSlices:
         np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-4)
 
     def test_one_worker_sends_nothing(self, one_worker):
-        [training] = [row for row in one_worker.comparisons if row.cost_id == "train"]
+        [training] = [row for row in one_worker.comparisons if row.cost_id == "embed/train"]
         assert training.predicted.sent_bytes == 0
         assert training.measured.sent_bytes == pytest.approx(0, abs=100)
 
     def test_every_predicted_part_meets_a_measured_one(self, two_workers):
         predicted = [row for row in two_workers.comparisons if row.predicted]
-        names = ["vocabulary", "cooccurrence", "train/start", "train"]
+        names = [
+            "embed",
+            "embed/vocabulary",
+            "embed/cooccurrence",
+            "embed/train/start",
+            "embed/train",
+        ]
         assert [row.cost_id for row in predicted] == names
         assert all(row.measured.seconds > 0 for row in predicted)
-        assert two_workers.result["seconds"]["train"] > 0
+        assert two_workers.result["seconds"]["embed/train"] > 0
 
     @pytest.mark.slow
     def test_three_workers_too(self, folder, text, one_worker):
@@ -251,4 +263,7 @@ def test_shakespeare(tmp_path):
         pytest.skip(f"{path} is not here (TALKA_DATA names the folder)")
     finished = embed(config_of(path, epochs=4, dim=50), tmp_path / "out")
     assert finished.result["loss"] == sorted(finished.result["loss"], reverse=True)
-    assert Embed(config_of(path), tmp_path / "x").expected.num_pairs == finished.result["num_pairs"]
+    assert (
+        EmbedPlan(config_of(path), tmp_path / "x").expected.num_pairs
+        == finished.result["num_pairs"]
+    )

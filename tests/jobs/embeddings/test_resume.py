@@ -12,7 +12,7 @@ import pytest
 
 from talka.errors import SavedStateError
 from talka.events import Stream
-from talka.jobs.embeddings.job import Embed
+from talka.jobs.embeddings.plan import EmbedPlan
 from talka.jobs.unfinished import folder_beside
 from tests.jobs.embeddings.small_text import (
     config_of,
@@ -38,7 +38,7 @@ def out(tmp_path):
 
 
 def run(config, out, **options):
-    return Embed(config, out, **options).run(Stream())
+    return EmbedPlan(config, out, **options).run(Stream())
 
 
 def kept(out):
@@ -105,17 +105,17 @@ class TestInterrupted:
 
     def test_predicts_only_what_is_left(self, text, out):
         interrupt(config_of(text), out, lambda: num_epochs_done(out) == 2)
-        [left] = Embed(config_of(text), out, resume=True).explain()
-        assert left.cost_id == "train"
+        [left] = EmbedPlan(config_of(text), out, resume=True).explain().parts
+        assert left.cost_id == "embed/train"
         assert left.reason.startswith("1 epochs of")
         finished = embed(config_of(text), out, resume=True)
-        [training] = [row for row in finished.comparisons if row.predicted]
+        [_, training] = [row for row in finished.comparisons if row.predicted]
         assert training.measured.seconds > 0
 
     def test_predicts_nothing_when_only_writing_is_left(self, text, out, monkeypatch):
         interrupt(config_of(text), out, lambda: num_epochs_done(out) == 3)
-        monkeypatch.setattr("talka.jobs.embeddings.job.estimate", None)  # nor reads the text again
-        assert Embed(config_of(text), out, resume=True).explain() == []
+        monkeypatch.setattr("talka.jobs.embeddings.plan.estimate", None)  # nor reads the text again
+        assert EmbedPlan(config_of(text), out, resume=True).explain().parts == ()
 
     @pytest.mark.parametrize("name", ["pairs/pairs.bin", "epoch-1.model", "losses.json"])
     def test_a_damaged_state_is_noticed(self, text, out, name):
@@ -202,7 +202,7 @@ def check_goes_on(text, out, expected):
 
 
 MOMENTS = {
-    "counting": lambda process: process.has_begun("cooccurrence"),
+    "counting": lambda process: process.has_begun("embed/cooccurrence"),
     "saving pairs": lambda process: process.work.joinpath("pairs").exists(),
     "an epoch": lambda process: num_epochs_done(process.out) >= 7,
     "writing": lambda process: process.work.joinpath("output").exists(),

@@ -19,26 +19,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.cli.costs import predicted_as_json, print_comparisons, print_predicted
+    from talka.cli.costs import plan_as_json, print_comparisons, print_plan
     from talka.cli.tables import print_json, print_table
     from talka.events import Stream, progress_in_terminal
     from talka.jobs.base import execute, with_start
-    from talka.jobs.demo import Demo
+    from talka.jobs.demo import DemoPlan
     from talka.report import write_report
     from talka.units import format_count
 
-    job = Demo(epochs=args.epochs)
+    plan = DemoPlan(epochs=args.epochs)
     events = Stream()
-    with progress_in_terminal(events), events.phase("sample"):
-        predicted = job.explain()
-    predicted = with_start(predicted)
+    with progress_in_terminal(events), events.phase("demo/sample"):
+        predicted = with_start(plan)
     if args.format == TABLE:
-        print_predicted(predicted)
+        print_plan(predicted)
     elif args.explain:
-        print_json(predicted_as_json(predicted))
+        print_json(plan_as_json(predicted))
     if args.explain:
         return 0
-    finished = execute(job, predicted, root=args.runs)
+    finished = execute(plan, predicted, root=args.runs)
     result = finished.result
     page = write_report(finished.dir)
     if args.format == "json":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from talka.jobs.base import Finished
     from talka.jobs.embeddings.config import EmbedConfig
     from talka.jobs.embeddings.evaluation import QuestionFile
-    from talka.jobs.embeddings.job import Embed
+    from talka.jobs.embeddings.plan import EmbedPlan
 
 MIN_MEMORY_BYTES = 1_000_000
 _WHOLE: dict[str, Any] = {"action": Number, "parse": count()}
@@ -85,32 +85,33 @@ def _add_training_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.cli.costs import predicted_as_json, print_predicted
+    from talka.cli.costs import plan_as_json, print_plan
     from talka.cli.options import hint_to_resume
     from talka.cli.tables import print_json
     from talka.events import Stream, progress_in_terminal
     from talka.jobs.base import execute, with_start
     from talka.jobs.embeddings.evaluation import checked_questions
-    from talka.jobs.embeddings.job import Embed
+    from talka.jobs.embeddings.plan import EmbedPlan
 
     _check_reads_standard_input_once(args)
     # Errors in question files are reported now, not after an hour of training.
     questions = [checked_questions(file) for file in args.evaluate]
-    job = Embed(config_of(args), args.out, header=args.header, resume=args.resume, force=args.force)
+    plan = EmbedPlan(
+        config_of(args), args.out, header=args.header, resume=args.resume, force=args.force
+    )
     events = Stream()
-    with progress_in_terminal(events), events.phase("sample"):
-        predicted = job.explain()
-    predicted = with_start(predicted)
+    with progress_in_terminal(events), events.phase("embed/sample"):
+        predicted = with_start(plan)
     if args.format == TABLE:
-        print_predicted(predicted)
-        print_expected(job)
+        print_plan(predicted)
+        print_expected(plan)
     elif args.explain:
-        expected = None if job.expected is None else job.expected._asdict()
-        print_json({"expected": expected, **predicted_as_json(predicted)})
+        expected = None if plan.expected is None else plan.expected._asdict()
+        print_json({"expected": expected, **plan_as_json(predicted)})
     if args.explain:
         return 0
-    with hint_to_resume(args, lambda: job.can_be_resumed):
-        finished = execute(job, predicted, root=args.runs)
+    with hint_to_resume(args, lambda: plan.can_be_resumed):
+        finished = execute(plan, predicted, root=args.runs)
     reports = _evaluate(args.out, questions)
     if args.format == "json":
         scores = {"evaluation": [asdict(report) for report in reports]} if reports else {}
@@ -153,11 +154,11 @@ def config_of(args: argparse.Namespace) -> "EmbedConfig":
         raise InvalidValueError(option, error.given, error.allowed) from None
 
 
-def print_expected(job: "Embed") -> None:
+def print_expected(plan: "EmbedPlan") -> None:
     """Print the expected number of words and pairs and the memory needed, in one line."""
     from talka.units import format_bytes, format_count
 
-    expected = job.expected
+    expected = plan.expected
     if expected is not None:
         words, pairs = format_count(expected.num_words), format_count(expected.num_pairs)
         memory = format_bytes(expected.memory_bytes)

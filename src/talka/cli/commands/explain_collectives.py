@@ -1,56 +1,38 @@
 """Predict the cost of collectives and exchanges on the given links, in bytes and seconds.
 
 A transfer takes the latency of the link plus bytes / rate. Each host has one port: everything it
-sends shares the rate of its link, and so does everything it receives. Rounds run one after another.
+sends shares the rate of its link, and so does everything it receives (at the rate down, if given).
+Rounds run one after another.
 """
 
 import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import HOSTS_HELP, MAX_WORKERS, describe_network
-from talka.cli.numbers import Number, count, rate, seconds, size
+from talka.cli.networks import add_network, describe_network, network_of
+from talka.cli.numbers import Number, size
 from talka.cli.options import SHOWN, add_format
 from talka.cli.tables import print_json, print_table, print_text
-from talka.errors import InvalidValueError
-from talka.units import format_bytes, format_seconds, parse_rate
+from talka.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from talka.network import Network, Scheme
 
 HELP = "predict the cost of collectives and exchanges on given links"
-DEFAULT_WORKERS = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS),
-        help="number of workers "
-        f"(default: {DEFAULT_WORKERS}, or the number of --rates)")  # fmt: skip
-    add("--bytes", metavar="SIZE", action=Number, parse=size(), default="25MB",
+    parser.add_argument(
+        "--bytes", metavar="SIZE", action=Number, parse=size(), default="25MB",
         help=f"payload of each worker {SHOWN}")  # fmt: skip
-    rates = parser.add_mutually_exclusive_group()
-    rates.add_argument(
-        "--rate", action=Number, parse=rate(), default="1gbit", help=f"rate of every link {SHOWN}"
-    )
-    rates.add_argument(
-        "--rates", metavar="RATE,...", help="for unequal links: one rate per worker or host"
-    )
-    add("--latency", metavar="TIME", action=Number, parse=seconds(), default="0.1ms",
-        help=f"latency of every link {SHOWN}")  # fmt: skip
-    add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
-        help=HOSTS_HELP)  # fmt: skip
-    add("--inner-rate", metavar="RATE", action=Number, parse=rate(), default="20gbit",
-        help=f"rate inside a host {SHOWN}")  # fmt: skip
-    add("--inner-latency", metavar="TIME", action=Number, parse=seconds(), default="0.03ms",
-        help=f"latency inside a host {SHOWN}")  # fmt: skip
+    add_network(parser, workers=8, rate_up="1gbit")
     add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from talka.network import COLLECTIVES, EXCHANGES, cheapest_average
 
-    network = _network(args)
+    network = network_of(args)
     payload_bytes = args.bytes
     groups = {
         "collectives": _rows(COLLECTIVES, network, payload_bytes),
@@ -62,36 +44,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_tables(network, payload_bytes, groups, cheapest)
     return 0
-
-
-def _network(args: argparse.Namespace) -> "Network":
-    from talka.network import Link, Network, spread
-
-    num_workers, num_hosts = args.workers, args.hosts
-    rates = None
-    if args.rates is not None:
-        rates = [parse_rate(rate, name="--rates") for rate in args.rates.split(",")]
-        if len(rates) > MAX_WORKERS:
-            raise InvalidValueError("--rates", f"{len(rates)} rates", f"at most {MAX_WORKERS}")
-    if num_workers is None:
-        num_workers = len(rates) if rates and num_hosts is None else DEFAULT_WORKERS
-    if num_hosts is None:
-        num_hosts = num_workers
-    if num_hosts > num_workers:
-        raise InvalidValueError(
-            "--hosts", num_hosts, f"at most {num_workers}, the number of workers"
-        )
-    if rates is None:
-        rates = [args.rate] * num_hosts
-    if len(rates) != num_hosts:
-        kind = "workers" if args.hosts is None else "hosts"
-        allowed = f"one rate for each of {num_hosts} {kind}, not {len(rates)} rates"
-        raise InvalidValueError("--rates", args.rates, allowed)
-    return Network(
-        tuple(Link(args.latency, rate) for rate in rates),
-        workers_per_host=spread(num_workers, num_hosts=num_hosts),
-        inner=Link(args.inner_latency, args.inner_rate),
-    )
 
 
 def _rows(
@@ -123,6 +75,7 @@ def _inputs(network: "Network", payload_bytes: int) -> dict[str, Any]:
         "payload_bytes": payload_bytes,
         "latency_s": network.links[0].latency_s,
         "rates_bits_per_s": [link.rate_bits_per_s for link in network.links],
+        "rates_down_bits_per_s": [link.rate_down_bits_per_s for link in network.links],
         "workers_per_host": network.workers_per_host,
         "inner_latency_s": network.inner.latency_s,
         "inner_rate_bits_per_s": network.inner.rate_bits_per_s,

@@ -4,17 +4,21 @@ The step is compared with one machine and with plain DDP. The prediction assumes
 communication do not overlap, so steps of models larger than 25 MB can be shorter. Every worker has
 the batch size of one machine, so speeds compare samples per second. Encoding speed is measured on
 one core of this machine.
+
+Each compressor has the exchange that `attach` opens for it unless another one is named; if another
+one would be clearly faster, a line below the table names it.
 """
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from talka.cli.networks import HOSTS_HELP, MAX_WORKERS, describe_network
-from talka.cli.numbers import Number, count, rate, seconds
-from talka.cli.options import SHOWN, add_format, add_former_name
+from talka.cli.networks import LONGEST_S, add_network, describe_network, network_of
+from talka.cli.numbers import Number, count, seconds
+from talka.cli.options import add_format, add_former_name
 from talka.cli.tables import print_json, print_table, print_text
-from talka.errors import InvalidValueError, OptionError
+from talka.errors import OptionError
 from talka.short_forms import parsed
 from talka.units import format_bytes, format_count, format_seconds
 
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
 HELP = "predict the cost of a training step with each compressor"
 MAX_PARAMETERS = 10**12
-SHORTEST_S, LONGEST_S = 1e-6, 1e6
+SHORTEST_S = 1e-6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,14 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of trainable parameters, such as 2.9M")  # fmt: skip
     add("--model", metavar="FILE.py:FUNCTION",
         help="instead of --parameters: a function that returns the nn.Module")  # fmt: skip
-    add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS), default="4",
-        help=f"number of workers {SHOWN}")  # fmt: skip
-    add("--rate", action=Number, parse=rate(), default="100mbit",
-        help=f"rate of every link; `talka probe` measures it {SHOWN}")  # fmt: skip
-    add("--latency", metavar="TIME", action=Number, parse=seconds(at_most=LONGEST_S),
-        default="0.1ms", help=f"latency of every link {SHOWN}")  # fmt: skip
-    add("--hosts", metavar="H", action=Number, parse=count(at_most=MAX_WORKERS),
-        help=HOSTS_HELP)  # fmt: skip
+    add_network(parser, workers=4, rate_up="100mbit")
     add("--step-seconds", metavar="TIME", action=Number,
         parse=seconds(at_least=SHORTEST_S, at_most=LONGEST_S),
         help="time one machine computes per step, such as 60ms")  # fmt: skip
@@ -58,33 +55,22 @@ def run(args: argparse.Namespace) -> int:
 
     for compressor in args.compressor or ():
         parsed(compressor)  # a misspelt name is reported before torch is loaded
-    network = _network(args)
+    network = network_of(args)
     _check_model(args)
     stream = Stream()
     with progress_in_terminal(stream):
-        with stream.phase("load torch", total=1, unit="package") as phase:
+        with stream.phase("train/load", total=1, unit="package") as phase:
             from talka.train.verdict import verdict
 
             phase.advance()
         layout = _layout(args)
         rows = _predicted(layout, network, args, stream) if network.num_workers > 1 else []
-    conclusion = verdict(rows, layout, network)
+    conclusion = verdict(rows, network)
     if args.format == "json":
         print_json(_as_json(rows, layout, network, conclusion))
     else:
         _print(rows, layout, network, [conclusion, *_notes(args, rows)])
     return 0
-
-
-def _network(args: argparse.Namespace) -> "Network":
-    from talka.network import Link, Network
-
-    num_hosts = args.workers if args.hosts is None else args.hosts
-    if num_hosts > args.workers:
-        raise InvalidValueError(
-            "--hosts", num_hosts, f"at most {args.workers}, the number of workers"
-        )
-    return Network.equal(Link(args.latency, args.rate), args.workers, num_hosts=num_hosts)
 
 
 def _check_model(args: argparse.Namespace) -> None:
@@ -110,20 +96,21 @@ def _layout(args: argparse.Namespace) -> "Layout":
 def _predicted(
     layout: "Layout", network: "Network", args: argparse.Namespace, stream: "Stream"
 ) -> "list[StepPrediction]":
-    """Predict a step with each compressor; encoders are compiled and measured on this machine."""
-    from talka.train.codec_rates import CodecRates, measure_codec
+    """Predict a step with each compressor; those that are not in the profile are measured."""
+    from talka.exchange import CodecRates
+    from talka.train.codec_rates import profiled_rates
     from talka.train.predictions import DEFAULT_SPECS, predict_steps
 
     specs = list(dict.fromkeys(args.compressor or DEFAULT_SPECS))
-    with stream.phase("compile, measure", total=len(specs), unit="codecs") as phase:
+    with stream.phase("train/codecs", total=len(specs), unit="codecs") as phase:
 
-        def measured(spec: str) -> CodecRates:
-            rates = measure_codec(spec, _num_values(layout))
+        def known(spec: str) -> CodecRates:
+            rates = profiled_rates(spec, stream)
             phase.advance()
             return rates
 
         return predict_steps(
-            layout, network, compute_s=args.step_seconds, specs=specs, codec_rates=measured
+            layout, network, compute_s=args.step_seconds, specs=specs, codec_rates=known
         )
 
 
@@ -131,6 +118,13 @@ def _notes(args: argparse.Namespace, rows: "Sequence[StepPrediction]") -> list[s
     if not rows:
         return []
     notes = []
+    for row in rows:
+        if row.cheaper is not None:
+            notes.append(
+                f"{row.spec} by {row.cheaper.exchange} would take "
+                f"{format_seconds(row.cheaper.step_s)} instead of {format_seconds(row.step_s)}: "
+                f'attach(ddp, "{row.spec}", exchange="{row.cheaper.exchange}").'
+            )
     if args.step_seconds is None:
         notes.append(
             "Only the exchange is compared. Add --step-seconds TIME, the computing time of one "
@@ -150,21 +144,23 @@ def _notes(args: argparse.Namespace, rows: "Sequence[StepPrediction]") -> list[s
 def _as_json(
     rows: "Sequence[StepPrediction]", layout: "Layout", network: "Network", conclusion: str
 ) -> dict[str, Any]:
+    from talka.train.step_plan import plan_of_step
+
     best = _best(rows)
     return {
         "workers": network.num_workers,
         "hosts": len(network.links),
-        "rate_bits_per_s": network.links[0].rate_bits_per_s,
-        "latency_s": network.links[0].latency_s,
+        "links": [asdict(link) for link in network.links],
         "parameters": _num_values(layout),
         "rows": [
             {
                 **_fields(row),
                 "best": row is best,
-                "runners_up": [_fields(other) for other in row.runners_up],
+                "alternatives": [_fields(other) for other in row.alternatives],
             }
             for row in rows
         ],
+        "plan": plan_of_step(rows).as_plain() if rows else None,
         "verdict": conclusion,
     }
 
@@ -173,14 +169,14 @@ def _fields(row: "StepPrediction") -> dict[str, Any]:
     return {
         "compressor": row.spec,
         "exchange": row.exchange,
-        "sent_bytes_per_worker": row.sent_bytes_per_worker,
+        "sent_bytes_per_worker": row.price.cost.max_sent_bytes,
         "compute_s": row.compute_s,
-        "codec_s": row.codec_s,
-        "network_s": row.network_s,
+        "codec_s": row.price.codec_s,
+        "network_s": row.price.network_s,
         "step_s": row.step_s,
         "speed_vs_one_machine": row.speed_vs_one,
         "speed_vs_ddp": row.speed_vs_ddp,
-        "reason": row.reason,
+        "reason": row.price.reason,
     }
 
 
@@ -212,13 +208,13 @@ def _cells(row: "StepPrediction", *, is_best: bool) -> dict[str, str]:
     cells = {
         "compressor": row.spec + (" *" if is_best else ""),
         "exchange": row.exchange,
-        "sent": format_bytes(row.sent_bytes_per_worker),
-        "codec": format_seconds(row.codec_s),
-        "network": format_seconds(row.network_s),
+        "sent": format_bytes(row.price.cost.max_sent_bytes),
+        "codec": format_seconds(row.price.codec_s),
+        "network": format_seconds(row.price.network_s),
         "step": format_seconds(row.step_s),
         "vs one machine": format_ratio(row.speed_vs_one),
         "vs DDP": format_ratio(row.speed_vs_ddp),
-        "reason": row.reason,
+        "reason": row.price.reason,
     }
     if row.compute_s is None:
         del cells["step"], cells["vs one machine"]

@@ -33,7 +33,7 @@ from talka.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from talka.jobs.graph import GraphConfig, GraphJob
+    from talka.jobs.graph import GraphConfig, GraphLayout, GraphPlan
 
 PRINTABLE = ("table", "json", "csv")
 INPUT_FORMATS = ("edges", "adjacency", "ldbc", "csv", "tsv", "parquet", "arrow", "mtx", "metis")
@@ -93,14 +93,15 @@ def run(args: argparse.Namespace) -> int:
     )
     from talka.cli.options import hint_to_resume
     from talka.errors import InvalidValueError
+    from talka.events import Stream, progress_in_terminal
     from talka.inputs import name_of
     from talka.jobs.base import execute, with_start
-    from talka.jobs.graph import GraphJob
+    from talka.jobs.graph import GraphPlan
 
     if args.out is None and args.format not in (None, *PRINTABLE):
         allowed = f"{', '.join(PRINTABLE)} without --out"
         raise InvalidValueError("--format", args.format, allowed)
-    job = GraphJob(
+    plan = GraphPlan(
         config_of(args),
         args.out,
         format=args.format,
@@ -108,18 +109,21 @@ def run(args: argparse.Namespace) -> int:
         force=args.force,
         watch=SuperstepLines().show if sys.stderr.isatty() else None,
     )
+    events = Stream()
+    with progress_in_terminal(events), typed_names():
+        layout = plan.prepare(events)
     if args.explain:
-        return _explain(job, args)
-    with typed_names(), hint_to_resume(args, lambda: job.can_be_resumed):
-        finished = execute(job, with_start(job.explain()), root=args.runs)
+        return _explain(plan, layout, args)
+    with typed_names(), hint_to_resume(args, lambda: plan.can_be_resumed):
+        finished = execute(plan, with_start(plan), root=args.runs)
     if not finished.result["num_edges"]:
         warn(f"{name_of(args.edges)} has no edges.")
     if args.format == "json":
-        print_answer_as_json(job.answer, finished, args.out)
+        print_answer_as_json(plan.answer, finished, args.out)
     elif args.format == "csv" and args.out is None:
-        print_answer_as_csv(job.answer, args.algorithm)
+        print_answer_as_csv(plan.answer, args.algorithm)
     else:
-        print_answer(job.answer, finished, args.out)
+        print_answer(plan.answer, finished, args.out)
     return 0
 
 
@@ -166,36 +170,37 @@ def typed_names() -> Iterator[None]:
         raise type(error)(f"--{name}", *error.args[1:]) from None
 
 
-def _explain(job: "GraphJob", args: argparse.Namespace) -> int:
+def _explain(plan: "GraphPlan", layout: "GraphLayout", args: argparse.Namespace) -> int:
     """Print the plan, made from the graph or from a sample of it; run nothing."""
-    from talka.cli.costs import predicted_as_json, print_predicted
+    from talka.cli.costs import plan_as_json, print_plan
     from talka.cli.graph_output import LATER_SUPERSTEPS
-    from talka.cli.tables import print_json, print_text
-    from talka.events import Stream, progress_in_terminal
+    from talka.cli.tables import print_json
     from talka.inputs import name_of
     from talka.jobs.base import with_start
+
+    if not layout.num_edges:
+        warn(f"{name_of(args.edges)} has no edges.")
+    whole = with_start(plan)
+    if args.format == "json":
+        print_json({"graph": layout._asdict(), **plan_as_json(whole)})
+        return 0
+    _print_layout(layout)
+    print_plan(whole, hidden=LATER_SUPERSTEPS)
+    return 0
+
+
+def _print_layout(layout: "GraphLayout") -> None:
+    from talka.cli.tables import print_text
     from talka.units import format_bytes, format_count
 
-    [start] = with_start([])
-    events = Stream()
-    with progress_in_terminal(events), typed_names():
-        plan = job.make_plan(events)
-    if not plan.num_edges:
-        warn(f"{name_of(args.edges)} has no edges.")
-    predicted = [start, *job.explain()]
-    if args.format == "json":
-        print_json({"plan": plan._asdict(), **predicted_as_json(predicted)})
-        return 0
-    vertices, edges = format_count(plan.num_vertices), format_count(plan.num_edges)
-    memory, peak = format_bytes(plan.graph_bytes), format_bytes(plan.peak_bytes)
-    about, source = ("about ", ", estimated from a sample") if plan.is_estimate else ("", "")
+    vertices, edges = format_count(layout.num_vertices), format_count(layout.num_edges)
+    memory, peak = format_bytes(layout.graph_bytes), format_bytes(layout.peak_bytes)
+    about, source = ("about ", ", estimated from a sample") if layout.is_estimate else ("", "")
     print_text(f"graph      {about}{vertices} vertices, {edges} edges{source}")
     print_text(
-        f"partitions {plan.num_partitions}, the largest has {plan.balance:.2f} times the mean "
-        f"number of edges; {plan.cut_edges:.0%} of the edges cut, "
-        f"{format_count(plan.num_mirrors)} mirrors"
+        f"partitions {layout.num_partitions}, the largest has {layout.balance:.2f} times the mean "
+        f"number of edges; {layout.cut_edges:.0%} of the edges cut, "
+        f"{format_count(layout.num_mirrors)} mirrors"
     )
     print_text(f"memory     {memory}, {peak} at the peak while building")
     print()
-    print_predicted([row for row in predicted if not LATER_SUPERSTEPS.fullmatch(row.cost_id)])
-    return 0

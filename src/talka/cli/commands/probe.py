@@ -93,12 +93,13 @@ def _print(result: "ProbeResult", output_format: str) -> None:
         {
             "host": host,
             "ranks": result.hosts.count(host),
-            "rate": format_rate(link.rate_bits_per_s),
+            "rate up": format_rate(link.rate_bits_per_s),
+            "rate down": format_rate(link.rate_down_bits_per_s),
             "latency": format_seconds(link.latency_s),
         }
         for host, link in enumerate(links)
     ]
-    print_table(rows, title="\nLinks", right=("rate", "latency"))
+    print_table(rows, title="\nLinks", right=("rate up", "rate down", "latency"))
 
 
 def _print_matrix(title: str, matrix: "Matrix", as_text: Callable[[float], str]) -> None:

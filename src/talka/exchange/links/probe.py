@@ -46,6 +46,8 @@ class ProbeResult:
     def network(self) -> Network:
         """Return links for the cost model; a link is as fast as the host's pairs with faster hosts.
 
+        The rate up follows from what the host sends, the rate down from what it receives.
+
         >>> rates = ((0.0, 100e6, 20e6), (100e6, 0.0, 20e6), (20e6, 20e6, 0.0))
         >>> latencies = ((0.0, 1e-4, 1e-4), (1e-4, 0.0, 1e-4), (1e-4, 1e-4, 0.0))
         >>> network = ProbeResult((0, 1, 2), latencies, rates).network()
@@ -58,9 +60,12 @@ class ProbeResult:
         inner = self._inner()
         links = [inner or LOOPBACK]
         if len(names) > 1:
-            rates = _own(self._by_host(self.rate_bits_per_s))
+            rates = self._by_host(self.rate_bits_per_s)
             paces = _own(self._by_host(self.latency_s, lambda latency_s: 1 / max(latency_s, 1e-9)))
-            links = [Link(1 / pace, rate) for pace, rate in zip(paces, rates, strict=True)]
+            ups, downs = _own(rates), _own({(b, a): rate for (a, b), rate in rates.items()})
+            links = [
+                Link(1 / pace, up, down) for pace, up, down in zip(paces, ups, downs, strict=True)
+            ]
         counts = tuple(self.hosts.count(name) for name in names)
         return Network(tuple(links), workers_per_host=counts, inner=inner or LOOPBACK)
 
@@ -81,13 +86,12 @@ class ProbeResult:
     def _by_host(
         self, matrix: Matrix, value: Callable[[float], float] = float
     ) -> dict[tuple[int, int], float]:
-        """Return the median of both directions for each pair of hosts."""
+        """Return the median of each pair of hosts, from the first to the second."""
         values_of: dict[tuple[int, int], list[float]] = {}
         for sender, receiver in _pairs(len(self.hosts)):
             ends = self.hosts[sender], self.hosts[receiver]
             if ends[0] != ends[1]:
-                for pair in (ends, ends[::-1]):
-                    values_of.setdefault(pair, []).append(value(matrix[sender][receiver]))
+                values_of.setdefault(ends, []).append(value(matrix[sender][receiver]))
         return {pair: statistics.median(values) for pair, values in values_of.items()}
 
 
@@ -273,18 +277,20 @@ def _for_all_ranks(matrix: list[list[float]], hosts: Sequence[int]) -> Matrix:
 
 
 def _own(pairs: dict[tuple[int, int], float]) -> list[float]:
-    """Return the rate of each host's link, given that a pair has the rate of the slower link.
+    """Return the rate up of each host, given the rates from the first of a pair to the second.
 
-    The best rate of a host is close to that of its link; the median over all hosts that reach about
-    as much is closer.
+    A pair has the lower of the first one's rate up and the second one's rate down. The best rate of
+    a host is close to that of its link; the median over all hosts that receive about as fast is
+    closer.
     """
     names = sorted({host for host, _ in pairs})
-    best = {host: max(pairs[host, other] for other in names if other != host) for host in names}
+    best_up = {name: max(rate for (a, _), rate in pairs.items() if a == name) for name in names}
+    best_down = {name: max(rate for (_, b), rate in pairs.items() if b == name) for name in names}
     return [
         statistics.median(
             pairs[host, other]
             for other in names
-            if other != host and best[other] >= _SAME * best[host]
+            if other != host and best_down[other] >= _SAME * best_up[host]
         )
         for host in names
     ]

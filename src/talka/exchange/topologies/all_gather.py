@@ -11,7 +11,8 @@ from torch import Tensor
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
-from talka.network import Cost, Network, direct_all_gather
+from talka.exchange.pricing.price import CodecRates
+from talka.network import Cost, Network, all_gather
 
 
 class AllGather(CompressedExchange):
@@ -41,4 +42,9 @@ class AllGather(CompressedExchange):
 
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:
-        return direct_all_gather(network, payload_bytes)
+        return all_gather(network, payload_bytes)
+
+    @classmethod
+    def codec_s_per_value(cls, rates: CodecRates, network: Network) -> float:
+        """Encode once, and decode every worker's payload."""
+        return rates.encode_s + network.num_workers * rates.decode_s

@@ -12,11 +12,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from talka.compress import Compressor, Payload, State
+from talka.compress import Payload, State
 from talka.errors import SpecError
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
+from talka.exchange.power_sgd import Codec
+from talka.exchange.pricing.price import CodecRates
 from talka.exchange.topologies.sums import Family
 from talka.network import Cost, Network
 from talka.network import tree as tree_cost
@@ -29,10 +31,11 @@ class GlobalTopK(CompressedExchange):
     encodes_twice: ClassVar[bool] = True
 
     @classmethod
-    def check(cls, compressor: Compressor) -> None:
-        if not compressor.keeps_largest:
+    def check(cls, codec: Codec) -> None:
+        super().check(codec)
+        if not codec.keeps_largest:
             raise SpecError(
-                compressor.spec,
+                codec.spec,
                 "does not keep the K largest values, as global-topk requires",
                 "topk:0.01+ef with this exchange",
             )
@@ -70,6 +73,17 @@ class GlobalTopK(CompressedExchange):
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:
         return tree_cost(network, payload_bytes)
+
+    @classmethod
+    def codec_s_per_value(cls, rates: CodecRates, network: Network) -> float:
+        """Follow the longest path up the tree, of L = ceil(log2 P) levels, then decode once.
+
+        A worker with c children decodes c + 1 payloads and encodes their sum. On that path c is 1
+        to L if P is a power of two; otherwise this is an upper bound.
+        """
+        levels = (network.num_workers - 1).bit_length()
+        decodes = levels * (levels + 1) // 2 + levels + 1
+        return (levels + 1) * rates.encode_s + decodes * rates.decode_s
 
     def merged_owners(self, total: Tensor, states: Sequence[State]) -> Tensor:
         """Return all residuals of sums at the root, scaled to the new number of workers."""

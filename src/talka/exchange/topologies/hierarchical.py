@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import torch.distributed as dist
 
-from talka.compress import Compressor
 from talka.exchange.call import Call
 from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.links.hosts import hosts_of_all
+from talka.exchange.power_sgd import Codec
 from talka.exchange.topologies.two_phase import TwoPhase
 from talka.network import Cost, Network
 from talka.network import hierarchical as hierarchical_cost
@@ -25,12 +25,12 @@ class Hierarchical(TwoPhase):
 
     def __init__(
         self,
-        compressor: Compressor,
+        codec: Codec,
         *,
         group: dist.ProcessGroup | None = None,
         momentum: float = 0.0,
     ) -> None:
-        super().__init__(compressor, group=group, momentum=momentum)
+        super().__init__(codec, group=group, momentum=momentum)
         hosts = hosts_of_all(self.group)
         self._leaders = [hosts.index(host) for host in dict.fromkeys(hosts)]
         self._local = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
@@ -65,3 +65,7 @@ class Hierarchical(TwoPhase):
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:
         return hierarchical_cost(network, payload_bytes, inner_bytes=dense_bytes)
+
+    @classmethod
+    def num_owners(cls, network: Network) -> int:
+        return len(network.links)

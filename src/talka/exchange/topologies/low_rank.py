@@ -11,19 +11,20 @@ first sum.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from talka.compress import Layout, Piece, State, StateKey
-from talka.compress.protocol import NonFinite, Properties
-from talka.errors import InvalidValueError, NonFiniteError
+from talka.errors import NonFiniteError, SpecError
 from talka.exchange.base import Exchange
 from talka.exchange.call import Call
 from talka.exchange.conveyor import Steps
 from talka.exchange.merging import mean_of
+from talka.exchange.power_sgd import Codec, PowerSgd
+from talka.exchange.pricing.price import FREE, CodecRates, Price
 from talka.exchange.topologies.sums import add_up
 from talka.network import Cost, Network, low_rank
 
@@ -60,35 +61,56 @@ def _width(rank: int, m: int, n: int) -> int:
     return min(rank, m, n)
 
 
-class PowerSgd(Properties):
-    """Properties of `powersgd:R`, as a compressor would answer them."""
-
-    keeps_residuals = True
-
-
 class LowRank(Exchange):
     """Sums two thin factors of each gradient matrix instead of the matrix."""
 
     name: ClassVar[str] = "low-rank"
 
     def __init__(
-        self,
-        factor_rank: int,
-        *,
-        group: dist.ProcessGroup | None = None,
-        momentum: float = 0.0,
-        nonfinite: NonFinite = "error",
+        self, codec: Codec, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0
     ) -> None:
-        if factor_rank < 1:
-            raise InvalidValueError("rank of powersgd", factor_rank, "a whole number of at least 1")
-        super().__init__(group=group, momentum=momentum, nonfinite=nonfinite)
-        self.factor_rank = factor_rank
+        super().__init__(codec, group=group, momentum=momentum)
+        self._codec = cast(PowerSgd, codec)  # see check()
         self._residuals: dict[str, Tensor] = {}
         self._starts: dict[str, Tensor] = {}
 
     @property
-    def spec(self) -> str:
-        return f"powersgd:{self.factor_rank}"
+    def codec(self) -> PowerSgd:
+        return self._codec
+
+    @property
+    def factor_rank(self) -> int:
+        """Number of columns of each factor."""
+        return self._codec.factor_rank
+
+    @classmethod
+    def check(cls, codec: Codec) -> None:
+        if not isinstance(codec, PowerSgd):
+            allowed = "powersgd:R there, such as powersgd:4"
+            raise SpecError(codec.spec, "cannot use the exchange low-rank", allowed)
+
+    @classmethod
+    def price(
+        cls, codec: Codec, layout: Layout, network: Network, rates: CodecRates = FREE
+    ) -> Price:
+        """Return the price of one average. Both factors are computed, then their product."""
+        cls.check(codec)
+        factor_rank = cast(PowerSgd, codec).factor_rank
+        first, second = split(layout, factor_rank).num_floats(factor_rank)
+
+        def cost_on(network: Network) -> Cost:
+            return low_rank(network, 4 * first, 4 * second)
+
+        num_values = sum(piece.num_values for piece in layout)
+        return Price(
+            codec.spec,
+            cls.name,
+            cost_on(network),
+            codec_s=num_values * (rates.encode_s + rates.decode_s),
+            payload_bytes=4.0 * (first + second),
+            resparsifies=False,
+            cost_on=cost_on,
+        )
 
     def steps(self, call: Call) -> Steps:
         parts = split(call.layout, self.factor_rank)
@@ -167,17 +189,6 @@ class LowRank(Exchange):
 
     def merged(self, states: Sequence[State]) -> State:
         return states[0] | mean_of(states, "residual") | mean_of(states, "momentum")
-
-    @staticmethod
-    def num_floats(layout: Layout, factor_rank: int) -> tuple[int, int]:
-        """Return the number of floats in the first and in the second sum."""
-        return split(layout, factor_rank).num_floats(factor_rank)
-
-    @staticmethod
-    def cost(network: Network, layout: Layout, factor_rank: int) -> Cost:
-        """Return the cost of one average."""
-        first, second = LowRank.num_floats(layout, factor_rank)
-        return low_rank(network, 4 * first, 4 * second)
 
 
 def times(matrix: Tensor, few_columns: Tensor) -> Tensor:

@@ -12,12 +12,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from talka.compress import Compressor, Summable
+from talka.compress import Compressor, Layout, Summable
 from talka.errors import SpecError
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.message import Message
+from talka.exchange.power_sgd import Codec
+from talka.exchange.pricing.price import CodecRates
 from talka.network import Cost, Network, all_reduce, two_phase
 from talka.network import tree as tree_cost
 from talka.network.patterns import binomial_tree
@@ -41,10 +43,21 @@ class SumExchange(CompressedExchange):
         """Sum the tensors of all workers in place, with the same bits on each."""
 
     @classmethod
-    def check(cls, compressor: Compressor) -> None:
-        if not compressor.summable:
+    def payload_bytes(cls, compressor: Compressor, layout: Layout, network: Network) -> float:
+        num_values = sum(piece.num_values for piece in layout)
+        return cast(Summable, compressor).wire_bytes(num_values, layout)
+
+    @classmethod
+    def codec_s_per_value(cls, rates: CodecRates, network: Network) -> float:
+        """Only convert: sums on the way are ignored, as for plain DDP."""
+        return rates.convert_s
+
+    @classmethod
+    def check(cls, codec: Codec) -> None:
+        super().check(codec)
+        if not codec.summable:
             raise SpecError(
-                compressor.spec,
+                codec.spec,
                 f"cannot be summed while encoded, so {cls.name} cannot carry it",
                 "none, fp16, bf16 or randomk there, or the exchange two-phase",
             )

@@ -19,6 +19,7 @@ from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
 from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.momentum import only_momentum
+from talka.exchange.pricing.price import CodecRates
 from talka.exchange.topologies.owners import even_shares
 from talka.network import Cost, Network
 from talka.network import master as master_cost
@@ -107,10 +108,23 @@ class TwoPhase(CompressedExchange):
         return two_phase_cost(network, payload_bytes)
 
     @classmethod
-    def payload_bytes(cls, compressor: Compressor, layout: Layout, num_workers: int) -> float:
+    def num_owners(cls, network: Network) -> int:
+        """Return the number of workers that own slices."""
+        return network.num_workers
+
+    @classmethod
+    def codec_s_per_value(cls, rates: CodecRates, network: Network) -> float:
+        """Encode all; decode N payloads of 1/N and encode the average of that 1/N; decode all.
+
+        N is the number of owners. Sums inside a host are ignored: they are plain additions.
+        """
+        return (1 + 1 / cls.num_owners(network)) * rates.encode_s + 2 * rates.decode_s
+
+    @classmethod
+    def payload_bytes(cls, compressor: Compressor, layout: Layout, network: Network) -> float:
         return sum(
-            CompressedExchange.payload_bytes(compressor, share, num_workers)
-            for share in cls.shares_of(layout, num_workers)
+            CompressedExchange.payload_bytes(compressor, share, network)
+            for share in cls.shares_of(layout, cls.num_owners(network))
             if share
         )
 
@@ -147,3 +161,8 @@ class Master(TwoPhase):
     @classmethod
     def cost(cls, network: Network, payload_bytes: float, dense_bytes: float) -> Cost:
         return master_cost(network, payload_bytes)
+
+    @classmethod
+    def codec_s_per_value(cls, rates: CodecRates, network: Network) -> float:
+        """Encode; the master decodes P payloads and encodes their average; decode the average."""
+        return 2 * rates.encode_s + (network.num_workers + 1) * rates.decode_s

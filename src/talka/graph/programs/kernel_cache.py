@@ -7,15 +7,14 @@ Other processes may load, write and remove programs at the same time.
 
 import contextlib
 import os
-import stat
-import tempfile
 import time
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import numba
+
+from talka.files import cache_folder
 
 MAX_PROGRAMS: Final = 500
 """Number of programs to keep; each takes about 200 kB with its machine code."""
@@ -23,28 +22,9 @@ _MIN_AGE_S: Final = 3600.0
 """Seconds after its last use before a program may be removed: until then it may be loading."""
 
 
-@cache
 def folder() -> Path:
-    """Return the folder for generated code, in the user's cache unless others can write to it.
-
-    If it cannot be used, a temporary folder takes its place for the life of the process.
-    """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(home) / "talka" / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.stat()
-        foreign = status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if not foreign and os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass  # no home directory, or it is read-only
-    return Path(_temporary().name)
-
-
-@cache
-def _temporary() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="talka-kernels-")
+    """Return the folder for generated code."""
+    return cache_folder("kernels")
 
 
 def was_compiled(algorithm: str) -> bool:

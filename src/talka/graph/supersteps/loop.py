@@ -141,7 +141,7 @@ class Supersteps:
         )
         self._history.append(done)
         self._events.emit(done)
-        self._events.emit(Measured(f"superstep/{superstep}", done.sent_bytes, seconds))
+        self._events.emit(Measured(f"graph/superstep/{superstep}", done.sent_bytes, seconds))
         self._checkpoints.passed(done)
 
     def _save_if_due(self, superstep: int, outputs: Sequence[PartitionOutputs]) -> None:

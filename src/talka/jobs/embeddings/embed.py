@@ -6,7 +6,7 @@ from pathlib import Path
 from talka.data.text import PairOptions, Tokenizer
 from talka.jobs.base import execute
 from talka.jobs.embeddings.config import EmbedConfig, TextConfig
-from talka.jobs.embeddings.job import Embed
+from talka.jobs.embeddings.plan import EmbedPlan
 from talka.jobs.embeddings.vectors import Embeddings
 
 
@@ -52,6 +52,5 @@ def embed(
         pairs=PairOptions(window=window),
     )
     config = EmbedConfig(text=text, dim=dim, epochs=epochs)
-    job = Embed(config, Path(out), resume=resume, force=force)
-    execute(job, job.explain())
+    execute(EmbedPlan(config, Path(out), resume=resume, force=force))
     return Embeddings.load(out)

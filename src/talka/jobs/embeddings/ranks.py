@@ -22,7 +22,7 @@ def train_slices(
     config: EmbedConfig,
     work: WorkFolder,
     *,
-    cost_id: str = "train",
+    cost_id: str = "embed/train",
 ) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
     """Train with `config.workers` processes on the pairs in `work`; return vectors and losses."""
     results = engine.gang(_main, config, work, cost_id, time.time(), size=config.workers)
@@ -64,7 +64,7 @@ def _main(
             )
             losses["running_loss"].append(running_loss)
             losses["loss"].append(model.evaluate(sample, sum_over_ranks))
-            with phase.aside("save"):
+            with phase.aside("embed/save"):
                 model.save(_path(work, epoch + 1, worker.rank))
                 dist.barrier()  # all slices are saved: the epoch can be recorded as done
                 if worker.rank == 0:

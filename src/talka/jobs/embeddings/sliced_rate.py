@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 from talka.data.text import PairBlocks
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.machine import num_cores
+from talka.profile import this_machine
 from talka.train.models.glove.slices import BATCH_PAIRS, GloVeSlice, columns_of
+from talka.train.models.glove.trials import SLICES
 
 _NUM_EPOCHS = 5  # one alone can be distorted by other work on this machine
-_EXCHANGE_S = 0.0009
-"""Seconds to sum the products of a batch with gloo over processes of one machine, one per core.
-Most of it is waiting for a process to wake up."""
-_CROWDED_EXCHANGE_S = 0.0035
-"""Seconds for the same sum per process on a core that several processes share."""
 
 
 def sliced_rate(config: EmbedConfig, blocks: PairBlocks) -> float:
@@ -27,7 +24,10 @@ def sliced_rate(config: EmbedConfig, blocks: PairBlocks) -> float:
     number of cores take turns.
     """
     crowding = max(1.0, config.workers / num_cores())
-    exchange_s = _EXCHANGE_S if crowding == 1 else crowding * _CROWDED_EXCHANGE_S
+    figures = this_machine().figures(SLICES)
+    exchange_s = (
+        figures["exchange_s"] if crowding == 1 else crowding * figures["crowded_exchange_s"]
+    )
     num_batches = math.ceil(blocks.num_pairs / BATCH_PAIRS)
     seconds = crowding * _epoch_seconds(config, blocks) + num_batches * exchange_s
     return blocks.num_pairs / seconds

@@ -1,152 +1,219 @@
-"""Plan of a graph job: size of the graph and its partitions, and the speed of this machine.
+"""The plan of a graph algorithm: read edges, run an algorithm, write a value for every vertex.
 
-A small graph is read for its plan. The plan of a large graph is scaled up from a sample, so that it
-takes only seconds.
+    file -> graph -> partitions -> supersteps -> FILE
+
+Checkpoints are saved in FILE.unfinished, and `resume` continues from the last one.
 """
 
-import math
-import statistics
-import time
+import contextlib
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
-from talka.graph import Graph
-from talka.graph.building.memory import BUILD_BYTES, WEIGHT_BYTES
-from talka.graph.csr import Csr
-from talka.graph.kernels.gathering import GATHERS
-from talka.graph.kernels.threads import balanced_cuts, over_ranges
+from talka.data.writing import check_answer_fits, format_of_output, write_answer
+from talka.engine.by_name import engine_by_name
+from talka.errors import EdgeFileError, GraphError, InvalidValueError, OptionError
+from talka.events import Event, Measured, Noted, Stream, SuperstepDone
+from talka.events.stream import Listener
+from talka.graph import Graph, RunOptions
+from talka.graph.algorithms import ALGORITHMS
+from talka.graph.programs.kernel_cache import remember_compiled
+from talka.jobs.graph.arguments import arguments_for
 from talka.jobs.graph.config import GraphConfig
-from talka.jobs.graph.sample import sample_of
-from talka.jobs.growth import extrapolated
-from talka.machine import num_cores
+from talka.jobs.graph.layout import GraphLayout, estimated_layout, layout_of
+from talka.jobs.graph.predictions import predict_compiling, predict_reading, predict_supersteps
+from talka.jobs.graph.sample import needs_sample
+from talka.jobs.graph.work import CheckpointFolder
+from talka.machine import peak_memory_bytes
+from talka.plans import Part
 
-_SAMPLE_EDGES: Final = 4_000_000
-_NUM_SAMPLES: Final = 3
-_IGNORES_DIRECTION: Final = ("components", "communities")
-"""Algorithms that treat edges as undirected if there are several partitions."""
-
-
-class Plan(NamedTuple):
-    """Properties of a graph and its partitions that are known before the algorithm runs."""
-
-    num_vertices: int
-    num_edges: int
-    num_partitions: int
-    balance: float
-    """Edges of the largest partition divided by the mean."""
-    cut_edges: float
-    """Share of edges whose ends are in different partitions."""
-    num_mirrors: int
-    """Values sent in a superstep in which every vertex sends."""
-    graph_bytes: int
-    """Memory of the graph and its partitions."""
-    peak_bytes: int
-    """Peak memory while the graph is built."""
-    edges_per_s: float
-    """Edges per second in one pass over all edges, measured on a sample of the rows."""
-    is_estimate: bool = False
-    """Whether the plan was scaled up from a sample; otherwise the whole graph was read."""
+_UNREADABLE = (EdgeFileError, GraphError, pa.ArrowException, OSError)
+_USES_PLANNED_CUT = ("bfs", "sssp", "pagerank")
+"""Algorithms that run on the partitions that predictions are made from, so a plan costs little."""
 
 
-def plan_for_graph(graph: Graph, config: GraphConfig) -> Plan:
-    """Partition a graph as configured, and time a pass over a sample of its edges."""
-    placement = config.placement
-    whole = graph
-    if config.algorithm in _IGNORES_DIRECTION and placement.num_partitions > 1:
-        whole = graph.undirected()
-    cut = whole.cut(placement.num_partitions, placement.partitioning)
-    rows = [graph.out] if graph.into is graph.out else [graph.out, graph.into]
-    if placement.num_partitions > 1:
-        rows += [side for partition in cut.partitions for side in (partition.out, partition.into)]
-    return Plan(
-        num_vertices=graph.num_vertices,
-        num_edges=graph.num_edges,
-        num_partitions=placement.num_partitions,
-        balance=cut.report.balance,
-        cut_edges=cut.report.cut_edges,
-        num_mirrors=cut.report.num_mirrors,
-        graph_bytes=sum(_bytes_of(side) for side in rows),
-        peak_bytes=graph.num_edges * (BUILD_BYTES + WEIGHT_BYTES * graph.is_weighted),
-        edges_per_s=_sampled_rate(graph.into, graph.num_vertices),
-    )
+class GraphPlan:
+    """A graph algorithm on a file of edges, as a `talka.plans.Plan`.
 
+    Parameters
+    ----------
+    out, format
+        The output file, and its format if the suffix of the file does not determine it. Without
+        `out` the answer is kept in `answer`.
+    watch
+        Called with every event, for showing progress.
+    """
 
-def estimated_plan(config: GraphConfig) -> Plan | None:
-    """Estimate the plan for a large file from a sample; None if its format cannot be sampled."""
-    source = config.input
-    with TemporaryDirectory(prefix="talka-") as folder:
-        sample = sample_of(Path(source.edges), source.file_format, Path(folder))
-        if sample is None:
-            return None
-        half, whole = (
-            Graph.from_edges(
-                str(path),
-                directed=source.directed,
-                drop_duplicates=source.drop_duplicates,
-                drop_loops=source.drop_loops,
-                format=sample.format,
-            )
-            for path in (sample.half, sample.whole)
+    def __init__(
+        self,
+        config: GraphConfig,
+        out: Path | None = None,
+        *,
+        format: str | None = None,
+        resume: bool = False,
+        force: bool = False,
+        watch: Listener | None = None,
+    ) -> None:
+        self._config, self._out, self._resume = config, out, resume
+        self._algorithm = ALGORITHMS[config.algorithm]
+        self._watch = watch or (lambda event: None)
+        self._graph: Graph | None = None
+        self._layout: GraphLayout | None = None
+        self._measured: list[Measured] = []
+        self.name = f"graph-{config.algorithm}"
+        self.config = {**config.resolved(), "out": str(out), "resume": resume}
+        self.answer: Any = None
+        self._unfinished: CheckpointFolder | None = None
+        if out is not None:
+            self._format = format_of_output(out, format)
+            is_table = self._algorithm.runs_program
+            check_answer_fits(config.algorithm, self._format, is_table=is_table)
+            self._unfinished = CheckpointFolder(out, config.resolved(), resume=resume, force=force)
+        elif resume:
+            advice = "Checkpoints are next to the output: add the --out of the run to continue."
+            raise OptionError("--resume", "needs --out", advice)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether a checkpoint was saved."""
+        return self._unfinished is not None and self._unfinished.has_progress
+
+    @property
+    def planned_s(self) -> float:
+        """Seconds of reading and building a small graph while planning."""
+        return sum(cost.seconds or 0.0 for cost in self._measured)
+
+    def prepare(self, events: Stream) -> GraphLayout:
+        """Read a graph, or a sample of a large one, so that supersteps can be predicted.
+
+        What was read is not read again by `run`.
+        """
+        with events.listening(self._note_measured):
+            if needs_sample(Path(self._config.input.edges)):
+                # A sample can be invalid although the file is valid: its header may count all lines.
+                with events.phase("graph/sample"), contextlib.suppress(*_UNREADABLE):
+                    self._layout = estimated_layout(self._config)
+            if self._layout is None:
+                self._graph = self._read(events)
+                self._layout = layout_of(self._graph, self._config)
+        return self._layout
+
+    def explain(self) -> Part:
+        """Predict reading from the size of the file and, after `prepare`, the supersteps."""
+        parts = [*predict_reading(self._config), *predict_compiling(self._config)]
+        if self._layout is not None and self._algorithm.runs_program:
+            parts.append(predict_supersteps(self._config, self._layout))
+        return Part.of("graph", parts)
+
+    def run(self, events: Stream) -> dict[str, Any]:
+        totals = _Totals()
+        with events.listening(totals.add), events.listening(self._watch), self._work_folder():
+            for cost in self._measured:
+                events.emit(cost)
+            graph = self._graph or self._read(events)
+            self._predict(graph, events)
+            self.answer = self._answer(graph, events)
+            remember_compiled(self._config.algorithm)
+            if self._out is not None:
+                assert self._unfinished is not None
+                self._unfinished.check_still_free()
+                with events.phase("graph/write"):
+                    write_answer(self.answer, self._out, self._format)
+                self._unfinished.remove()
+        return {
+            "algorithm": self._config.algorithm,
+            "num_vertices": graph.num_vertices,
+            "num_edges": graph.num_edges,
+            "num_rows": self.answer.num_rows if self._algorithm.runs_program else 0,
+            **totals.result(),
+            "peak_memory_bytes": peak_memory_bytes(),
+        }
+
+    def _note_measured(self, event: Event) -> None:
+        if isinstance(event, Measured) and event.cost_id != "graph/sample":
+            self._measured.append(event)
+
+    @contextlib.contextmanager
+    def _work_folder(self) -> Any:
+        """Hold the folder for checkpoints while the job runs."""
+        if self._unfinished is None:
+            yield
+            return
+        try:
+            self._unfinished.open()
+            yield
+        finally:
+            self._unfinished.close()
+
+    def _read(self, events: Stream) -> Graph:
+        source = self._config.input
+        graph = Graph.from_edges(
+            source.edges,
+            directed=source.directed,
+            drop_duplicates=source.drop_duplicates,
+            drop_loops=source.drop_loops,
+            format=source.file_format,
+            events=events,
         )
-    doublings = math.log2(max(1.0, sample.growth))
-    first, plan = plan_for_graph(half, config), plan_for_graph(whole, config)
+        num_partitions = self._config.placement.num_partitions
+        if num_partitions > max(1, graph.num_vertices):
+            allowed = f"at most {max(1, graph.num_vertices):,}, the number of vertices"
+            raise InvalidValueError("num_partitions", num_partitions, allowed)
+        return graph
 
-    def grown(half: int, whole: int) -> int:
-        return round(extrapolated(half, whole, doublings))
+    def _predict(self, graph: Graph, events: Stream) -> None:
+        """Predict the supersteps from the graph that was read, unless that was done before."""
+        is_exact = self._layout is not None and not self._layout.is_estimate
+        if not is_exact and self._config.algorithm in _USES_PLANNED_CUT:
+            with events.phase("graph/plan"):
+                self._layout = layout_of(graph, self._config)
+            for event in predict_supersteps(self._config, self._layout).events():
+                events.emit(event)
 
-    num_vertices = grown(first.num_vertices, plan.num_vertices)
-    if (id_range := _range_of_ids(whole)) is not None:
-        num_vertices = min(num_vertices, id_range)
-    most_mirrors = num_vertices * (plan.num_partitions - 1)
-    num_edges = round(plan.num_edges * sample.growth)
-    return plan._replace(
-        num_vertices=num_vertices,
-        num_edges=num_edges,
-        num_mirrors=min(grown(first.num_mirrors, plan.num_mirrors), most_mirrors),
-        graph_bytes=round(plan.graph_bytes * sample.growth),
-        peak_bytes=round(plan.peak_bytes * sample.growth),
-        edges_per_s=_sampled_rate(whole.into, num_vertices),
-        is_estimate=True,
-    )
-
-
-def _range_of_ids(graph: Graph) -> int | None:
-    """Return the number of integers from the smallest to the largest id; None for string ids.
-
-    Most files number their vertices without gaps, so this is the number of vertices.
-    """
-    if graph.ids.are_strings or not graph.num_vertices:
-        return None
-    return int(graph.ids.ascending[-1]) - int(graph.ids.ascending[0]) + 1
-
-
-def _bytes_of(rows: Csr) -> int:
-    return sum(array.nbytes for array in rows if array is not None)
+    def _answer(self, graph: Graph, events: Stream) -> Any:
+        if not self._algorithm.runs_program:
+            return self._algorithm.function(graph)
+        placement = self._config.placement
+        with engine_by_name(placement.engine, events) as engine:
+            options = RunOptions(
+                engine=engine,
+                num_partitions=placement.num_partitions,
+                partitioning=placement.partitioning,
+                checkpoint_dir=None if self._unfinished is None else self._unfinished.path,
+                checkpoint_every=placement.checkpoint_every,
+                resume=self._resume,
+                events=events,
+            )
+            arguments = arguments_for(self._config, graph)
+            return self._algorithm.function(graph, **arguments, options=options)
 
 
-def _sampled_rate(into: Csr, num_vertices: int) -> float:
-    """Time a small superstep: sum the values of sources over rows of about four million edges.
+class _Totals:
+    """Totals over the events of a run, for its result."""
 
-    Returns edges per second. The array of values has the size of the whole graph, because a smaller
-    one would fit into caches.
-    """
-    num_rows = int(np.searchsorted(into.offsets, _SAMPLE_EDGES, side="right")) - 1
-    num_rows = min(max(num_rows, 1), into.num_rows)
-    num_edges = int(into.offsets[num_rows])
-    columns = into.columns
-    if num_vertices > into.num_rows:
-        stretch = num_vertices / into.num_rows
-        columns = (columns[:num_edges] * stretch).astype(columns.dtype)
-    values, sums = np.ones(num_vertices), np.empty(num_rows)
-    cuts = balanced_cuts(into.offsets[: num_rows + 1], num_cores())
-    arguments = (into.offsets, columns, values, 0.0, sums)
-    over_ranges(GATHERS["sum"], np.zeros_like(cuts), *arguments)  # loads the kernel
-    times_s = []
-    for _ in range(_NUM_SAMPLES):
-        start_s = time.perf_counter()
-        over_ranges(GATHERS["sum"], cuts, *arguments)
-        times_s.append(time.perf_counter() - start_s)
-    return num_edges / statistics.median(times_s)
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._supersteps: list[SuperstepDone] = []
+        self._notes: list[str] = []
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, Noted):
+            self._notes.append(event.message)
+        if isinstance(event, SuperstepDone):
+            self._supersteps.append(event)
+        if isinstance(event, Measured) and event.cost_id.startswith("graph/"):
+            self._seconds[event.cost_id] = self._seconds.get(event.cost_id, 0.0) + (
+                event.seconds or 0.0
+            )
+
+    def result(self) -> dict[str, Any]:
+        seconds = sum(superstep.seconds for superstep in self._supersteps)
+        edges = sum(superstep.edges for superstep in self._supersteps)
+        return {
+            "num_supersteps": len(self._supersteps),
+            "sent_bytes": sum(superstep.sent_bytes for superstep in self._supersteps),
+            "edges_per_s": edges / seconds if seconds else None,
+            "seconds": self._seconds,
+            "notes": self._notes,
+        }

@@ -5,39 +5,38 @@ mirror. If only a frontier sends, they are an estimate, and the reason begins wi
 """
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from talka.events import Predicted
 from talka.graph.programs.kernel_cache import was_compiled
 from talka.graph.reading.detect import format_of
+from talka.graph.supersteps.walking import PUSH_COST
+from talka.graph.trials import GRAPH
 from talka.inputs import is_piped
 from talka.jobs.graph.config import GraphConfig
-from talka.jobs.graph.plan import Plan
+from talka.jobs.graph.layout import GraphLayout
+from talka.jobs.graph.levels import Levels
+from talka.plans import Part
+from talka.profile import MEMORY, this_machine
 from talka.units import format_bytes, format_count
 
-_TEXT_BYTES_PER_S: Final = 100e6  # lines of ids parsed by two ordinary cores
-_BUILT_EDGES_PER_S: Final = 10e6  # renumbered and grouped in both directions by two ordinary cores
-_LOAD_S: Final = 0.5  # to load kernels from disk that were compiled before
-_LOAD_TO_BUILD_S: Final = 0.03  # the same for the kernels that renumber and group edges
-_COMPILE_S: Final = 1.0  # kernels of an edge program, 0.6 to 1.5 s on an ordinary core
-_LOAD_PROGRAM_S: Final = 0.02  # the same kernels from the cache
 _EDGE_PROGRAMS: Final = ("bfs", "pagerank", "sssp", "strong-components")
 _SAMPLE_BYTES: Final = 1 << 16
 _PLACE_BYTES: Final = 4
-_SUPERSTEP_S: Final = 0.003  # to submit tasks, collect reports and decide whether to halt
 _MAX_ROWS: Final = 100  # single supersteps listed; all later ones cost the same
 _TEXT_FORMATS: Final = ("edges", "csv", "tsv", "ldbc")
 
 
-class _Messages(NamedTuple):
-    """Messages that an algorithm sends."""
+_MESSAGE_BYTES: Final = {"pagerank": 8, "bfs": 4, "sssp": 8, "components": 4}
+_RECORDS_PER_MIRROR: Final = {"bfs": 1.1, "sssp": 1.1, "components": 1.75}
+"""Messages to each mirror over a whole run, of algorithms in which only changed vertices send.
 
-    message_bytes: int
-    num_supersteps: int | None
-    """Supersteps in which every vertex sends; None if only changed vertices send."""
+In a search most mirrors get one, some a second from a later level. Labels of components reach all
+mirrors, then smaller ones reach three quarters of them. Measured on a network of hubs, a grid and a
+random graph with `benchmarks.explain`: 0.95 to 1.2 and 1.7 to 1.95.
+"""
 
 
-def predict_reading(config: GraphConfig) -> list[Predicted]:
+def predict_reading(config: GraphConfig) -> list[Part]:
     """Predict reading and building from the size of the file and its first lines."""
     source = config.input
     path = Path(source.edges)
@@ -53,96 +52,147 @@ def predict_reading(config: GraphConfig) -> list[Predicted]:
     if format not in _TEXT_FORMATS or path.suffix in (".gz", ".zst"):
         return _unknown_reading(size)
     num_edges = num_bytes / line_bytes
-    rate, built = format_bytes(_TEXT_BYTES_PER_S), format_count(_BUILT_EDGES_PER_S)
+    figures = this_machine().figures(GRAPH)
+    rate, built = figures["read_bytes_per_s"], figures["built_edges_per_s"]
     return [
-        Predicted(
-            "graph/read",
-            None,
-            _LOAD_S + num_bytes / _TEXT_BYTES_PER_S,
-            f"{size} at {rate} per second, after loading kernels",
+        Part(
+            cost_id="graph/read",
+            seconds=figures["load_read_s"] + num_bytes / rate,
+            reason=f"{size} at {format_bytes(rate)} per second, after loading kernels",
+            trials=(GRAPH.name,),
         ),
-        Predicted(
-            "graph/build",
-            None,
-            _LOAD_TO_BUILD_S + num_edges / _BUILT_EDGES_PER_S,
-            f"about {format_count(num_edges)} edges at {built} per second, after loading kernels",
+        Part(
+            cost_id="graph/build",
+            seconds=figures["load_build_s"] + num_edges / built,
+            reason=f"about {format_count(num_edges)} edges at {format_count(built)} per second, "
+            "after loading kernels",
+            trials=(GRAPH.name,),
         ),
     ]
 
 
-def predict_compiling(config: GraphConfig) -> list[Predicted]:
+def predict_compiling(config: GraphConfig) -> list[Part]:
     """Predict the compilation of the algorithm's edge programs; empty if it has none."""
     if config.algorithm not in _EDGE_PROGRAMS:
         return []
-    if was_compiled(config.algorithm):
-        seconds, reason = _LOAD_PROGRAM_S, "its kernels were compiled before and are loaded"
-    else:
-        seconds, reason = _COMPILE_S, "its kernels are compiled for the first time on this machine"
-    return [Predicted("graph/compile", None, seconds, reason)]
+    figures = this_machine().figures(GRAPH)
+    seconds = figures["load_program_s"]
+    reason = "its kernels were compiled before and are loaded"
+    if not was_compiled(config.algorithm):
+        seconds += figures["compile_s"]
+        reason = "its kernels are compiled for the first time on this machine"
+    return [Part(cost_id="graph/compile", seconds=seconds, reason=reason, trials=(GRAPH.name,))]
 
 
-def _unknown_reading(input_description: str) -> list[Predicted]:
+def _unknown_reading(input_description: str) -> list[Part]:
     reason = f"{input_description}: not known before it is read"
-    return [Predicted(cost_id, None, None, reason) for cost_id in ("graph/read", "graph/build")]
+    return [Part(cost_id=cost_id, reason=reason) for cost_id in ("graph/read", "graph/build")]
 
 
-def predict_supersteps(config: GraphConfig, plan: Plan) -> list[Predicted]:
+def predict_supersteps(config: GraphConfig, layout: GraphLayout) -> Part:
     """Predict all supersteps together and, if every vertex sends in each, every single one."""
-    messages = _messages_of(config)
-    mirrors = f"{format_count(plan.num_mirrors)} mirrors"
-    if messages is None:
-        reason = f"{mirrors}; the number of messages depends on the graph"
-        return [Predicted("graph/supersteps", None if plan.num_mirrors else 0.0, None, reason)]
-    pass_s = _pass_seconds(config, plan)
-    if messages.num_supersteps is None:
-        record_bytes = messages.message_bytes + _PLACE_BYTES
-        reason = f"about: {mirrors} updated once with {record_bytes} bytes, all edges visited once"
-        sent_bytes = float(plan.num_mirrors * record_bytes)
-        return [Predicted("graph/supersteps", sent_bytes, pass_s, reason)]
-    return _predict_full_supersteps(messages, plan, pass_s)
-
-
-def _predict_full_supersteps(
-    messages: _Messages, plan: Plan, pass_s: float | None
-) -> list[Predicted]:
-    """Predict supersteps in which every vertex sends."""
-    assert messages.num_supersteps is not None
-    last = messages.num_supersteps
-    sent_bytes = float(plan.num_mirrors * messages.message_bytes)
-    edges, speed = format_count(plan.num_edges), format_count(plan.edges_per_s)
-    rows = [
-        Predicted(
-            "graph/supersteps",
-            sent_bytes * last,
-            None if pass_s is None else pass_s * last,
-            f"{last} x {edges} edges at {speed} per second (measured on a sample)",
-        )
-    ]
-    reason = f"{format_count(plan.num_mirrors)} mirrors x {messages.message_bytes} bytes"
-    for superstep in range(min(last, _MAX_ROWS)):
-        rows.append(Predicted(f"superstep/{superstep}", sent_bytes, pass_s, reason))
-    if last < _MAX_ROWS:
-        rows.append(Predicted(f"superstep/{last}", 0.0, None, "the last superstep sends nothing"))
-    return rows
-
-
-def _messages_of(config: GraphConfig) -> _Messages | None:
-    """Return what the algorithm sends; None if that depends on the graph."""
-    arguments = config.arguments
     if config.algorithm == "pagerank":
-        most = 20 if arguments.tolerance is None else 100
-        return _Messages(8, most if arguments.num_supersteps is None else arguments.num_supersteps)
-    if config.algorithm in ("bfs", "sssp"):
-        return _Messages(4 if config.algorithm == "bfs" else 8, None)
-    return None
+        return _full_supersteps(config, layout)
+    if config.algorithm in _RECORDS_PER_MIRROR:
+        return _frontier_supersteps(config, layout)
+    sent_bytes = None if layout.num_mirrors else 0.0
+    reason = f"{_mirrors(layout)}; the number of messages depends on the graph"
+    return Part(cost_id="graph/supersteps", sent_bytes=sent_bytes, reason=reason)
 
 
-def _pass_seconds(config: GraphConfig, plan: Plan) -> float | None:
+def _frontier_supersteps(config: GraphConfig, layout: GraphLayout) -> Part:
+    """Predict supersteps in which only vertices send that have changed."""
+    records = _RECORDS_PER_MIRROR[config.algorithm]
+    record_bytes = _PLACE_BYTES + _MESSAGE_BYTES[config.algorithm]
+    seconds = None
+    supersteps = "all edges visited once"
+    if config.placement.engine == "embedded":
+        if layout.levels is not None:
+            seconds = _search_seconds(config, layout, layout.levels)
+            about = "about " if layout.levels.is_estimate else ""
+            supersteps = f"{about}{layout.levels.num_levels} levels from the source"
+        else:
+            seconds = _pass_seconds(config, layout)
+    return Part(
+        cost_id="graph/supersteps",
+        seconds=seconds,
+        sent_bytes=records * layout.num_mirrors * record_bytes,
+        memory_bytes=layout.graph_bytes,
+        reason=f"about: {_mirrors(layout)} x {records} records of {record_bytes} bytes, "
+        f"{supersteps}",
+        trials=(GRAPH.name,),
+    )
+
+
+def _search_seconds(config: GraphConfig, layout: GraphLayout, levels: Levels) -> float:
+    """Return the seconds of a search: a superstep per level, which pushes or pulls.
+
+    Each superstep also copies the values of all vertices. Levels that the pilot did not count have
+    the remaining edges together.
+    """
+    copy_bytes_per_s = this_machine().figures(MEMORY)["copy_bytes_per_s"]
+    values_bytes = layout.num_vertices * _MESSAGE_BYTES[config.algorithm]
+    superstep_s = _superstep_seconds(layout.num_partitions) + values_bytes / copy_bytes_per_s
+    num_edges = layout.num_edges * (1 if config.input.directed else 2)
+    left = num_edges - sum(levels.active_edges)
+    walked, open_edges = 0.0, float(num_edges)
+    for active in (*levels.active_edges, left if levels.is_estimate else 0):
+        walked += min(PUSH_COST * active, open_edges)
+        open_edges = max(open_edges - active, 0.0)
+    edges_s = walked / layout.edges_per_s if layout.edges_per_s else 0.0
+    return (levels.num_levels + 1) * superstep_s + edges_s
+
+
+def _full_supersteps(config: GraphConfig, layout: GraphLayout) -> Part:
+    """Predict supersteps in which every vertex sends."""
+    arguments = config.arguments
+    last = arguments.num_supersteps or (20 if arguments.tolerance is None else 100)
+    message_bytes = _MESSAGE_BYTES[config.algorithm]
+    pass_s = _pass_seconds(config, layout)
+    sent_bytes = float(layout.num_mirrors * message_bytes)
+    edges, speed = format_count(layout.num_edges), format_count(layout.edges_per_s)
+    reason = f"{_mirrors(layout)} x {message_bytes} bytes"
+    parts = [
+        Part(
+            cost_id=f"graph/superstep/{superstep}",
+            seconds=pass_s,
+            sent_bytes=sent_bytes,
+            reason=reason,
+        )
+        for superstep in range(min(last, _MAX_ROWS))
+    ]
+    if last < _MAX_ROWS:
+        reason = "the last superstep sends nothing"
+        parts.append(Part(cost_id=f"graph/superstep/{last}", sent_bytes=0.0, reason=reason))
+    return Part(
+        cost_id="graph/supersteps",
+        seconds=None if pass_s is None else pass_s * last,
+        sent_bytes=sent_bytes * last,
+        memory_bytes=layout.graph_bytes,
+        reason=f"{last} x {edges} edges at {speed} per second (measured on a sample)",
+        parts=tuple(parts),
+        trials=(GRAPH.name,),
+    )
+
+
+def _mirrors(layout: GraphLayout) -> str:
+    return f"{format_count(layout.num_mirrors)} mirrors"
+
+
+def _pass_seconds(config: GraphConfig, layout: GraphLayout) -> float | None:
     """Return the seconds of one pass over all edges; None on other machines, not measured there."""
     if config.placement.engine != "embedded":
         return None
-    num_edges = plan.num_edges * (1 if config.input.directed else 2)
-    return _SUPERSTEP_S + (num_edges / plan.edges_per_s if plan.edges_per_s else 0.0)
+    num_edges = layout.num_edges * (1 if config.input.directed else 2)
+    work_s = num_edges / layout.edges_per_s if layout.edges_per_s else 0.0
+    return _superstep_seconds(layout.num_partitions) + work_s
+
+
+def _superstep_seconds(num_partitions: int) -> float:
+    """Return the cost of a superstep without work: submitting tasks, collecting reports."""
+    figures = this_machine().figures(GRAPH)
+    more = figures["superstep_of_partition_s"] * (num_partitions - 1)
+    return figures["superstep_s"] + more
 
 
 def _mean_line_bytes(path: Path) -> float:

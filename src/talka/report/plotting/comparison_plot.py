@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from talka.report.figure import Figure
 from talka.report.markup import escaped, note
-from talka.report.plots import PALETTE, horizontal_bars, label, row_labels
+from talka.report.plotting.figure import Figure
+from talka.report.plotting.plots import PALETTE, horizontal_bars, label, row_labels
 
 MAX_PLOTTED_COSTS = 30
 

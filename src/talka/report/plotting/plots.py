@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable
 
-from talka.report.figure import Figure
+from talka.report.plotting.figure import Figure
 
 # Distinguishable with any kind of colour blindness: Okabe and Ito's colours without black and
 # yellow, which vanish on a dark or a light page, then Paul Tol's wine and olive.

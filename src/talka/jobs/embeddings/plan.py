@@ -1,4 +1,4 @@
-"""The embeddings job: from text to word vectors.
+"""The plan of embeddings: from text to word vectors.
 
     text -> vocabulary and ids -> pairs in blocks -> epochs of GloVe -> DIR/vectors.*
 
@@ -23,14 +23,15 @@ from talka.data.text import (
 )
 from talka.engine import Embedded
 from talka.errors import NothingToLearnError
-from talka.events import Event, Measured, Predicted, Stream
+from talka.events import Event, Measured, Stream
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.estimate import Estimate, estimate
-from talka.jobs.embeddings.predictions import predictions
+from talka.jobs.embeddings.predictions import predicted_parts
 from talka.jobs.embeddings.ranks import train_slices
 from talka.jobs.embeddings.vectors import Embeddings
 from talka.jobs.embeddings.work import WorkFolder
 from talka.machine import peak_memory_bytes
+from talka.plans import Part
 from talka.train.models.glove import GloVe, fixed_sample
 
 MAX_SAMPLE_PAIRS = 1_000_000  # pairs on which the loss is evaluated after every epoch
@@ -38,10 +39,11 @@ MIN_SAMPLE_PAIRS = 100_000  # with fewer, noise hides that the loss falls; they 
 SAMPLE_SHARE = 0.05  # of all pairs, so that evaluation is a small part of training
 
 
-class Embed:
-    """Training of word vectors on text, as a `talka.jobs.base.Job`."""
+class EmbedPlan:
+    """Training of word vectors on text, as a `talka.plans.Plan`."""
 
     name = "embed"
+    planned_s = 0.0
 
     def __init__(
         self,
@@ -67,16 +69,17 @@ class Embed:
         """Estimate for the whole corpus from a sample; None if it cannot be sampled."""
         return estimate(self._config, self._reader)
 
-    def explain(self) -> list[Predicted]:
+    def explain(self) -> Part:
         """Count and train on a sample of the corpus, and scale up to the remaining work."""
         config, done = self._config, set[str]()
         if self._resume and self._work.has_pairs:
             num_left = config.epochs - len(self._work.losses()["loss"])
             if not num_left:
-                return []
-            done = {"vocabulary", "cooccurrence"}
+                return Part(cost_id="embed", seconds=0.0, reason="all epochs are done")
+            done = {"embed/vocabulary", "embed/cooccurrence"}
             config = dataclasses.replace(config, epochs=num_left)
-        return [row for row in predictions(config, self.expected) if row.cost_id not in done]
+        parts = predicted_parts(config, self.expected)
+        return Part.of("embed", [part for part in parts if part.cost_id not in done])
 
     def run(self, events: Stream) -> dict[str, Any]:
         seconds: dict[str, float] = {}
@@ -100,7 +103,7 @@ class Embed:
                     "seconds": seconds,
                     "peak_memory_bytes": 0,
                 }
-                with events.phase("write"):
+                with events.phase("embed/write"):
                     embeddings.save(work.new_output_dir(), header=self._header)
             result["peak_memory_bytes"] = peak_memory_bytes()
             work.finish(result)
@@ -111,13 +114,13 @@ class Embed:
     def _load_or_count(self, work: WorkFolder, events: Stream) -> Counted:
         """Return the counted pairs, loaded from an unfinished run if it has saved them."""
         if work.has_pairs:
-            with events.phase("load"):
+            with events.phase("embed/load"):
                 return load_counted(work.pairs_dir)
         config, text = self._config, self._config.text
         resources = Resources(
             num_threads=config.threads, memory_bytes=config.memory_bytes, work_dir=work.path
         )
-        with events.phase("vocabulary", total=self._reader.total_bytes, unit="B") as phase:
+        with events.phase("embed/vocabulary", total=self._reader.total_bytes, unit="B") as phase:
             corpus = scan_corpus(
                 self._reader,
                 tokenizer=text.tokenizer,
@@ -128,13 +131,15 @@ class Embed:
         if len(corpus.vocabulary) < 2:
             problem = f"{corpus.vocabulary.words[0]!r} is the only word that occurs often enough"
             raise NothingToLearnError(problem, "Use more text or a lower minimum count.")
-        with events.phase("cooccurrence", total=corpus.num_known_tokens, unit="words") as phase:
+        with events.phase(
+            "embed/cooccurrence", total=corpus.num_known_tokens, unit="words"
+        ) as phase:
             pairs = count_pairs(corpus, text.pairs, resources=resources, advance=phase.advance)
         about = {
             "num_tokens": corpus.num_tokens,
             "num_replaced": sum(corpus.num_replaced.values()),
         }
-        with events.phase("save", total=pairs.num_pairs * 8, unit="B") as phase:
+        with events.phase("embed/save", total=pairs.num_pairs * 8, unit="B") as phase:
             save_counted(
                 work.pairs_dir, corpus.vocabulary, pairs, about=about, advance=phase.advance
             )
@@ -167,16 +172,16 @@ class Embed:
         size = min(MAX_SAMPLE_PAIRS, max(MIN_SAMPLE_PAIRS, share))
         sample = fixed_sample(blocks, size=size, seed=config.seed)
         total = max(0, config.epochs - done) * blocks.num_pairs
-        with events.phase("train", total=total, unit="pairs") as phase:
+        with events.phase("embed/train", total=total, unit="pairs") as phase:
             for epoch in range(done, config.epochs):
                 running_loss = model.train_epoch(
                     blocks, threads=config.threads, epoch=epoch, advance=phase.advance
                 )
-                with phase.aside("evaluate"):
+                with phase.aside("embed/evaluate"):
                     loss = model.evaluate(sample, threads=config.threads)
                 losses["running_loss"].append(running_loss)
                 losses["loss"].append(loss)
-                with phase.aside("save"):
+                with phase.aside("embed/save"):
                     model.save(work.model_path(epoch + 1))
                     work.epoch_done(losses)
         return model, losses
