@@ -218,3 +218,23 @@ def test_a_run_directory_may_have_no_events_yet(tmp_path):
     assert (follower.poll(), follower.status) == ([], "ended")
     append(tmp_path / "events.jsonl", line(1, "a"))
     assert [stamped.event for stamped in follower.poll()] == [RunStarted("a")]
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "events.rank-0.jsonl"])
+def test_a_pipe_in_place_of_a_file_does_not_stop_the_reader(tmp_path, name):
+    append(tmp_path / "events.rank-9.jsonl", line(1, "a"))
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RunDirectoryError, match="cannot be read"):
+        follow(tmp_path).poll()
+
+
+def test_a_config_that_is_a_pipe_counts_as_absent(tmp_path):
+    append(tmp_path / "events.jsonl", line(1, "a"))
+    os.mkfifo(tmp_path / "config.json")
+    assert read_run(tmp_path).config == {}
+
+
+def test_a_file_without_an_end_does_not_stop_the_reader(tmp_path):
+    append(tmp_path / "events.jsonl", line(1, "a"))
+    (tmp_path / "events.rank-0.jsonl").symlink_to("/dev/zero")
+    assert names(follow(tmp_path).poll()) == ["a"]

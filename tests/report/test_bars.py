@@ -1,6 +1,9 @@
 import random
 
-from talka.events import read_run
+import pytest
+
+from talka.engine.events import TasksRan
+from talka.events import Stamped, read_run
 from talka.report.bars import OTHERS, SEVERAL, Bar, TimelineBars, merged, with_few_kinds
 from talka.report.base import span_of
 from tests.report.samples import write_run, write_unfinished_run
@@ -77,3 +80,21 @@ def test_a_phase_inside_of_another_gets_a_row_of_its_own(tmp_path):
 def test_a_phase_that_did_not_end_goes_on_to_the_last_event(tmp_path):
     phase, task = bars_of(read_run(write_unfinished_run(tmp_path)))
     assert (phase.name, phase.end_s) == ("count (did not end)", task.end_s)
+
+
+def test_many_bars_are_merged_while_they_arrive_and_nothing_is_lost(monkeypatch):
+    monkeypatch.setattr("talka.report.bars.MAX_KEPT", 40)
+    timeline = TimelineBars()
+    for index in range(1000):
+        start_s = 0.1 * index
+        ran = TasksRan("read", f"process-{index % 2}", 3, start_s, start_s + 0.05, 0.05, 7)
+        timeline.add(Stamped(start_s, "driver", ran))
+    bars = timeline.bars(100.0)
+    assert len(bars) <= 40
+    assert len(bars) + timeline.num_tasks_merged == 1000
+    assert sum(bar.num_pieces for bar in bars) == 3000
+    assert sum(bar.output_bytes for bar in bars) == 7000
+    assert sum(bar.busy_s for bar in bars) == pytest.approx(50.0)
+    assert {bar.row for bar in bars} == {"process-0", "process-1"}
+    assert min(bar.start_s for bar in bars) == 0.0
+    assert max(bar.end_s for bar in bars) == pytest.approx(99.95)

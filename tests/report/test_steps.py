@@ -135,3 +135,18 @@ def test_curves_of_many_workers_are_cut_and_the_page_says_so(tmp_path):
     assert "The first 16 of 20 workers." in body
     names = [one["name"] for one in plot(body, "residual-norm")]
     assert names == [f"rank-{rank}" for rank in range(16)]
+
+
+def test_steps_of_late_workers_change_the_points_that_were_read_before(tmp_path):
+    def done(source, step, compute_s):
+        return Stamped(1.0, source, StepDone(step, 10, 10, compute_s, 0.0, 0.0, 0.0))
+
+    events = [done("rank-0", step, 1.0) for step in (1, 2, 3)]
+    late = [done("rank-1", step, 2.0) for step in (1, 2, 3, 4)]
+    record = RunRecord(tmp_path)
+    for stamped in events + late:
+        record.update([stamped])
+        steps_of(record)
+    assert steps_of(record) == steps_of(RunRecord(tmp_path, {}, late + events))
+    assert [step.seconds["computing"] for step in steps_of(record)] == [1.5, 1.5, 1.5, 2.0]
+    assert [step.sent_bytes for step in steps_of(record)] == [20, 20, 20, 10]

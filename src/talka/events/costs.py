@@ -16,6 +16,21 @@ class Comparison(NamedTuple):
     measured: Measured | None
 
 
+class _Sums:
+    """Sums over the measurements of one part by one writer; None if nothing was measured."""
+
+    __slots__ = ("seconds", "sent_bytes")
+
+    def __init__(self, first: Measured) -> None:
+        self.sent_bytes, self.seconds = first.sent_bytes, first.seconds
+
+    def add(self, measured: Measured) -> None:
+        if measured.sent_bytes is not None:
+            self.sent_bytes = (self.sent_bytes or 0) + measured.sent_bytes
+        if measured.seconds is not None:
+            self.seconds = (self.seconds or 0) + measured.seconds
+
+
 class Costs:
     """Sums of costs by cost id; the last prediction of an id counts.
 
@@ -27,7 +42,7 @@ class Costs:
 
     def __init__(self) -> None:
         self._predicted: dict[str, Predicted] = {}
-        self._measured: dict[str, dict[str, Measured]] = {}
+        self._measured: dict[str, dict[str, _Sums]] = {}
         self._first_s: dict[str, float] = {}
 
     def add(self, stamped: Stamped) -> None:
@@ -39,9 +54,12 @@ class Costs:
             self._predicted[event.cost_id] = event
         elif isinstance(event, Measured):
             by_source = self._measured.setdefault(event.cost_id, {})
-            before = by_source.get(source)
-            by_source[source] = event if before is None else _sequential(before, event)
-            if before is None and event.cost_id not in self._predicted:
+            sums = by_source.get(source)
+            if sums is not None:
+                sums.add(event)
+                return
+            by_source[source] = _Sums(event)
+            if event.cost_id not in self._predicted:
                 first_s = self._first_s.get(event.cost_id, time_s)
                 self._first_s[event.cost_id] = min(first_s, time_s)
 
@@ -51,8 +69,15 @@ class Costs:
         return [Comparison(id, self._predicted.get(id), self._total(id)) for id in ids]
 
     def _total(self, cost_id: str) -> Measured | None:
+        """Return the cost of a part that several writers may have measured at the same time."""
         by_source = self._measured.get(cost_id)
-        return None if by_source is None else _concurrent(cost_id, by_source.values())
+        if by_source is None:
+            return None
+        sent_bytes = [sums.sent_bytes for sums in by_source.values() if sums.sent_bytes is not None]
+        seconds = [sums.seconds for sums in by_source.values() if sums.seconds is not None]
+        return Measured(
+            cost_id, sum(sent_bytes) if sent_bytes else None, max(seconds, default=None)
+        )
 
 
 def compare(events: Iterable[Event]) -> list[Comparison]:
@@ -61,25 +86,3 @@ def compare(events: Iterable[Event]) -> list[Comparison]:
     for event in events:
         costs.add(Stamped(0.0, "driver", event))
     return costs.comparisons()
-
-
-def _sequential(first: Measured, second: Measured) -> Measured:
-    """Return the cost of two measurements of one writer."""
-    return Measured(
-        first.cost_id,
-        _sum([first.sent_bytes, second.sent_bytes]),
-        _sum([first.seconds, second.seconds]),
-    )
-
-
-def _concurrent(cost_id: str, measured: Iterable[Measured]) -> Measured:
-    """Return the cost of a part that several writers measured at the same time."""
-    measured = list(measured)
-    seconds = [cost.seconds for cost in measured if cost.seconds is not None]
-    sent_bytes = _sum([cost.sent_bytes for cost in measured])
-    return Measured(cost_id, sent_bytes, max(seconds, default=None))
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

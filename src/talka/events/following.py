@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from talka.errors import RunDirectoryError
 from talka.events.fields import is_deep
-from talka.events.liveness import has_living_writer
+from talka.events.liveness import has_living_writer, open_to_read
 from talka.events.parsing import MAX_LINE_BYTES, Problem, Stamped, parsed
 from talka.events.record import DRIVER, Fold, RunRecord, RunStatus
 
@@ -174,13 +174,14 @@ class _Tail:
 
     def read(self, events: list[Stamped], problems: Counter[Problem]) -> None:
         """Add the events of the lines that have become whole, and count the other lines."""
-        file = os.open(self._path, os.O_RDONLY)
+        file = open_to_read(self._path)
         try:
             size = os.fstat(file).st_size
             before = os.pread(file, len(self._before), self._offset - len(self._before))
             if size < self._offset or before != self._before:
                 raise _ReplacedError(self._path.name)
-            while chunk := os.pread(file, _CHUNK_BYTES, self._offset):
+            # not beyond this size, or a fast writer (or a link to /dev/zero) would never let it end
+            while chunk := os.pread(file, min(_CHUNK_BYTES, size - self._offset), self._offset):
                 self._offset += len(chunk)
                 self._before = (self._before + chunk)[-_NUM_BEFORE_BYTES:]
                 for line in self._lines(chunk):
@@ -247,7 +248,7 @@ def _unreadable(path: Path, error: OSError) -> RunDirectoryError:
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_to_read(path), "rb") as file:
             text = file.read(MAX_LINE_BYTES).decode("utf-8")
         value = json.loads(text)
     except (OSError, ValueError, RecursionError):

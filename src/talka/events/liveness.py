@@ -39,9 +39,14 @@ def has_living_writer(event_files: Sequence[Path], config: dict[str, Any]) -> bo
     return any(time.time() - path.stat().st_mtime < _SILENT_S for path in event_files)
 
 
+def open_to_read(path: Path) -> int:
+    """Open a file that may be anything: a pipe in its place does not wait for a writer."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
 def _is_locked(path: Path) -> bool:
     """Return whether a writer has locked the file. Readers share their lock."""
-    file = os.open(path, os.O_RDONLY)
+    file = open_to_read(path)
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

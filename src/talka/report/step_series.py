@@ -47,6 +47,8 @@ class StepSeries:
 
     def __init__(self) -> None:
         self._sums: dict[int, _StepSums] = {}
+        self._changed: set[int] = set()  # numbers of steps whose points are old
+        self._points: dict[int, StepPoint] = {}
         self._norms: defaultdict[str, list[NormSeen]] = defaultdict(list)
         self._before: defaultdict[str, int] = defaultdict(int)
         self._last: dict[str, int] = {}
@@ -67,6 +69,7 @@ class StepSeries:
             if sums is None:
                 sums = self._sums[number] = _StepSums()
             sums.add(event)
+            self._changed.add(number)
         elif isinstance(event, ResidualNorm) and event.norm is not None:
             self._norms[source].append(NormSeen(self._before[source] + event.step, event.norm))
 
@@ -76,8 +79,11 @@ class StepSeries:
         return len(self._last)
 
     def steps(self) -> list[StepPoint]:
-        """Return all steps, in order."""
-        return [sums.point(number) for number, sums in sorted(self._sums.items())]
+        """Return all steps, in order; those that no event has changed are not computed again."""
+        for number in sorted(self._changed):
+            self._points[number] = self._sums[number].point(number)
+        self._changed.clear()
+        return [self._points[number] for number in sorted(self._points)]
 
     def norms(self) -> dict[str, list[NormSeen]]:
         """Return residual norms by worker, without workers whose norms are all zero."""
