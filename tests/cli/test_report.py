@@ -42,6 +42,7 @@ def test_json_has_path_status_and_comparisons(run_dir, tmp_path, capsys):
         "measured_bytes": None,
         "bytes_ratio": None,
         "reason": "3.1 GB at 1.5 GB/s from disk",
+        "predicted_memory": None,
     }
 
 

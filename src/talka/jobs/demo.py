@@ -32,7 +32,7 @@ from talka.train.models.glove import GloVeConfig
 from talka.train.models.glove.trials import SLICES
 from talka.units import format_bytes
 
-# Frequent words in packages that every installation has: numpy, torch, sympy, plotly, networkx.
+# Frequent words in packages that every installation has: numpy, torch, sympy, networkx.
 WORDS = (
     "array", "matrix", "integer", "string", "file", "exception",
     "graph", "gradient", "tensor", "axis", "memory", "thread",

@@ -14,10 +14,11 @@ import pyarrow as pa
 from talka.data.writing import check_answer_fits, format_of_output, write_answer
 from talka.engine.by_name import engine_by_name
 from talka.errors import EdgeFileError, GraphError, InvalidValueError, OptionError
-from talka.events import Event, Measured, Noted, Stream, SuperstepDone
+from talka.events import Event, Measured, Noted, Stream
 from talka.events.stream import Listener
 from talka.graph import Graph, RunOptions
 from talka.graph.algorithms import ALGORITHMS
+from talka.graph.events import SuperstepDone
 from talka.graph.programs.kernel_cache import remember_compiled
 from talka.jobs.graph.arguments import arguments_for
 from talka.jobs.graph.config import GraphConfig
