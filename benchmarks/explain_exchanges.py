@@ -3,9 +3,9 @@
     python -m benchmarks.explain_exchanges --preset smoke     # some seconds; needs root or user namespaces
     python -m benchmarks.explain_exchanges --preset full --json FILE --markdown FILE    # up to 15 minutes
 
-Hosts in a lab on this machine, one rank each. For each compressor, rank and link rate: the price of the
+Hosts in a lab on this machine, one rank each. For each compressor, number of hosts and link rate: the price of the
 exchange that `attach` opens, as `explain train` shows it, beside averages of real gradients. Seconds are
-the exchange's own (encode, wait, decode), medians of the slowest rank. The ranks share the cores of this
+the exchange's own (encode, wait, decode): means of the ranks, medians of the averages. The ranks share the cores of this
 machine, so the rates of encoding are measured on all ranks at once; rates and latencies of the links are
 those that `probe` measures: `--rate 100mbit` of a lab counts headers, of which 95.6 reach the payload.
 """

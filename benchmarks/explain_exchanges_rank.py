@@ -63,6 +63,13 @@ def largest(value):
     return float(shared)
 
 
+def mean(value):
+    """Return the mean of the values of all ranks."""
+    shared = torch.tensor([value], dtype=torch.float64)
+    dist.all_reduce(shared)
+    return float(shared) / dist.get_world_size()
+
+
 def measure(spec, gradients, network, seconds):
     """Return the cell of a compressor: predicted and measured bytes and seconds."""
     num_values = gradients.layout[-1].stop
@@ -88,7 +95,7 @@ def measure(spec, gradients, network, seconds):
         "predicted_bytes": price.sent_bytes,
         "measured_bytes": statistics.fmean(sent for sent, _ in steps),
         "predicted_s": largest(price.seconds),
-        "measured_s": statistics.median(largest(seconds_of(meter)) for meter in meters),
+        "measured_s": statistics.median(mean(seconds_of(meter)) for meter in meters),
         "predicted_network_s": price.network_s,
         "encode_s": statistics.median(meter.encode_s for meter in meters),
         "wait_s": statistics.median(meter.wait_s for meter in meters),
