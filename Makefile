@@ -27,6 +27,8 @@ bench: .venv/.installed-bench
 	$(BIN)/python -m benchmarks.engine --preset smoke
 	$(BIN)/python -m benchmarks.embeddings --preset smoke
 	$(BIN)/python -m benchmarks.explain --preset smoke
+	$(BIN)/python -m benchmarks.explain_exchanges --preset smoke
+	$(BIN)/python -m benchmarks.explain_graphs --preset smoke
 	$(BIN)/python -m benchmarks.follow --preset smoke
 	$(BIN)/python -m benchmarks.compressors --preset smoke
 	$(BIN)/python -m benchmarks.slow_network --preset smoke

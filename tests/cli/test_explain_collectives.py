@@ -5,7 +5,7 @@ import pytest
 from talka.cli.commands import explain_collectives
 from talka.cli.parser import CommandParser, UsageError
 from talka.errors import InvalidValueError, OptionError
-from talka.network import COLLECTIVES, EXCHANGES, LOOPBACK
+from talka.network import COLLECTIVES, EXCHANGES, LOOPBACK, Hosts, Link, NetworkHost, write_hosts
 
 
 def parse(*words):
@@ -140,6 +140,19 @@ def test_rates_down_come_with_as_many_rates_up():
         explain_collectives.run(parse("--rates-down", "1gbit,1gbit"))
     with pytest.raises(InvalidValueError, match="--rates-down .* one rate for each of 2 workers"):
         explain_collectives.run(parse("--rates", "1gbit,1gbit", "--rates-down", "1gbit"))
+
+
+def test_the_network_may_come_from_a_hosts_file(capsys, tmp_path):
+    path = tmp_path / "hosts.toml"
+    hosts = [NetworkHost("a", Link(0.001, 1e6, 2e6), 2), NetworkHost("b", Link(0.002, 3e6))]
+    write_hosts(path, Hosts(tuple(hosts), Link(0.0001, 1e9)))
+    answer = explain_json(capsys, "--network", str(path))
+    assert answer["rates_bits_per_s"] == [1e6, 3e6]
+    assert answer["rates_down_bits_per_s"] == [2e6, 3e6]
+    assert (answer["workers_per_host"], answer["inner_rate_bits_per_s"]) == ([2, 1], 1e9)
+    for words in (("--workers", "2"), ("--latency", "1s"), ("--rate-down", "1gbit")):
+        with pytest.raises(OptionError, match=f"--network cannot be combined with {words[0]}"):
+            explain_collectives.run(parse("--network", str(path), *words))
 
 
 def test_one_rate_and_many_rates_exclude_each_other():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from talka.cli.main import main
 from talka.lab import watch
+from talka.machine import num_cores
+from talka.network import read_hosts
 
 TALKA = [sys.executable, "-m", "talka"]
 
@@ -108,10 +111,22 @@ def test_a_probe_of_no_workers_is_refused(capsys):
 
 
 @pytest.mark.slow
-def test_a_probe_of_this_machine_measures_loopback():
+def test_a_probe_of_this_machine_measures_loopback(tmp_path):
+    out = tmp_path / "hosts.toml"
     environment = {name: value for name, value in os.environ.items() if name != "RANK"}
     done = subprocess.run(
-        [*TALKA, "probe", "--workers", "2", "--seconds", "0.1", "--format", "json"],
+        [
+            *TALKA,
+            "probe",
+            "--workers",
+            "2",
+            "--seconds",
+            "0.1",
+            "--format",
+            "json",
+            "--out",
+            str(out),
+        ],
         env=environment,
         capture_output=True,
         text=True,
@@ -123,3 +138,13 @@ def test_a_probe_of_this_machine_measures_loopback():
     assert printed["hosts"] == [0, 0]
     assert printed["rate_bits_per_s"][0][1] > 1e8
     assert len(printed["links"]) == 1
+    [host] = read_hosts(out).hosts
+    assert (host.name, host.num_workers) == (socket.gethostname(), 2)
+    assert host.num_cores == num_cores()
+    measured = printed["links"][0]["rate_bits_per_s"]
+    assert host.link.rate_bits_per_s == pytest.approx(measured, rel=0.01)
+
+
+def test_a_probe_replaces_no_file(capsys, tmp_path):
+    assert main(["probe", "--workers", "2", "--out", str(tmp_path)]) == 2
+    assert "exists already. Give another name" in capsys.readouterr().err

@@ -5,9 +5,9 @@ import pytest
 from talka.compress import layout_of
 from talka.engine import Embedded
 from talka.errors import SpecError
-from talka.exchange import EXCHANGES, CodecRates
+from talka.exchange import EXCHANGES, CodecRates, choose
 from talka.exchange.registry import codec_of
-from talka.network import Link, Network, schemes
+from talka.network import Hosts, Link, Network, NetworkHost, schemes, write_hosts
 from talka.train.predictions import predict_steps
 from tests.exchange import price_ranks
 
@@ -32,6 +32,16 @@ def test_explained_bytes_are_what_attach_sends(size):
         measured = sum(rank[row.spec][1] for rank in ranks)
         tolerance = 0.03 if row.spec in DENSE else 0.15
         assert row.price.sent_bytes == pytest.approx(measured, rel=tolerance), row.spec
+
+
+def test_attach_takes_the_cheapest_exchange_on_the_links_of_a_hosts_file(tmp_path):
+    far = Link(0.05, 1e8)
+    write_hosts(tmp_path / "far.toml", Hosts((NetworkHost("a", far), NetworkHost("b", far))))
+    networks = [None, str(tmp_path / "far.toml"), tmp_path / "far.toml"]
+    with Embedded() as engine:
+        ranks = engine.gang(price_ranks.attached_exchanges, "onebit+ef", networks, size=2)
+    assert ranks == [["two-phase", "all-gather", "all-gather"]] * 2
+    assert choose("onebit+ef", 1010, Network.equal(far, 2)).exchange == "all-gather"
 
 
 @pytest.mark.parametrize("name", EXCHANGES)

@@ -1,6 +1,7 @@
 """Options and descriptions of networks, for the topics of `talka explain`."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from talka.cli.numbers import Number, count, rate, seconds
@@ -18,7 +19,9 @@ LONGEST_S: Final = 1e6
 def add_network(parser: argparse.ArgumentParser, *, workers: int, rate_up: str) -> None:
     """Add the options that describe a network, with the given defaults."""
     add = parser.add_argument
-    parser.set_defaults(default_workers=workers)
+    add("--network", metavar="FILE.toml", type=Path,
+        help="read workers, hosts and links from a hosts file instead; `talka probe --out` "
+        "writes one")  # fmt: skip
     add("--workers", metavar="P", action=Number, parse=count(at_most=MAX_WORKERS),
         help=f"number of workers (default: {workers}, or the number of --rates)")  # fmt: skip
     rates = parser.add_mutually_exclusive_group()
@@ -43,12 +46,22 @@ def add_network(parser: argparse.ArgumentParser, *, workers: int, rate_up: str) 
         help=f"rate inside a host {SHOWN}")  # fmt: skip
     add("--inner-latency", metavar="TIME", action=Number, parse=seconds(at_most=LONGEST_S),
         default="0.03ms", help=f"latency inside a host {SHOWN}")  # fmt: skip
+    names = ("workers", "rate", "rates", "rate_down", "rates_down", "latency", "hosts")
+    defaults = {name: parser.get_default(name) for name in (*names, "inner_rate", "inner_latency")}
+    parser.set_defaults(network_defaults=defaults, default_workers=workers)
 
 
 def network_of(args: argparse.Namespace) -> "Network":
     """Return the network that the options of `add_network` describe."""
-    from talka.network import Link, Network, spread
+    from talka.network import Link, Network, read_hosts, spread
 
+    if args.network is not None:
+        for name, default in args.network_defaults.items():
+            if getattr(args, name) != default:
+                option = f"--{name.replace('_', '-')}"
+                advice = "Remove one of them: a hosts file has all of the network."
+                raise OptionError("--network", f"cannot be combined with {option}", advice)
+        return read_hosts(args.network).network
     rates, rates_down = _rates("--rates", args.rates), _rates("--rates-down", args.rates_down)
     if rates_down is not None and rates is None:
         advice = "Add one rate up for each rate down: --rates RATE,..."

@@ -10,6 +10,7 @@ from talka.errors.base import (
 from talka.errors.files import (
     CorpusError,
     DiskFullError,
+    HostsFileError,
     InputError,
     ModelFileError,
     NothingToLearnError,
@@ -55,6 +56,7 @@ __all__ = [
     "GraphError",
     "GraphTooLargeError",
     "HookClosedError",
+    "HostsFileError",
     "InputError",
     "InvalidValueError",
     "LabError",

@@ -74,6 +74,24 @@ class InputError(TalkaError):
         return f"cannot read {self.path}: it {self.problem}. {self.advice}"
 
 
+class HostsFileError(TalkaError):
+    """A hosts file cannot be read, or is wrong in a line.
+
+    >>> print(HostsFileError("hosts.toml", 3, "has the unknown key 'rat'", "Did you mean rate?"))
+    hosts.toml, line 3: the file has the unknown key 'rat'. Did you mean rate?
+    """
+
+    exit_code = 2
+
+    def __init__(self, path: str, line: int | None, problem: str, advice: str) -> None:
+        super().__init__(path, line, problem, advice)
+        self.path, self.line, self.problem, self.advice = path, line, problem, advice
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}, line {self.line}"
+        return f"{where}: the file {self.problem}. {self.advice}"
+
+
 class CorpusError(TalkaError):
     """A text file cannot be read, or is not text.
 

@@ -2,7 +2,8 @@
 
 `link.py` describes a network, `cost.py` computes the cost of rounds of transfers on it, `patterns.py`
 lists senders and receivers, and `collectives.py` and `exchanges.py` combine these. `schemes.py` is the
-table of all schemes. `timeline.py` is for what overlaps: slots of computing and of transfers.
+table of all schemes. `timeline.py` is for what overlaps: slots of computing and of transfers. `hosts_file.py` reads and writes a
+network as TOML.
 
 The model
 ---------
@@ -44,6 +45,7 @@ from talka.network.exchanges import (
     tree,
     two_phase,
 )
+from talka.network.hosts_file import Hosts, NetworkHost, read_hosts, write_hosts
 from talka.network.link import LOOPBACK, Link, Network, spread
 from talka.network.schemes import COLLECTIVES, EXCHANGES, CostFunction, Scheme, cheapest_average
 
@@ -53,8 +55,10 @@ __all__ = [
     "LOOPBACK",
     "Cost",
     "CostFunction",
+    "Hosts",
     "Link",
     "Network",
+    "NetworkHost",
     "Scheme",
     "all_gather",
     "all_reduce",
@@ -70,6 +74,7 @@ __all__ = [
     "hierarchical",
     "low_rank",
     "master",
+    "read_hosts",
     "reduce",
     "reduce_scatter",
     "ring_all_gather",
@@ -78,4 +83,5 @@ __all__ = [
     "spread",
     "tree",
     "two_phase",
+    "write_hosts",
 ]

@@ -27,7 +27,7 @@ from talka.errors import HookClosedError
 from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
 from talka.exchange.registry import codec_of
-from talka.network import Network
+from talka.network import Network, read_hosts
 from talka.renaming import renamed
 from talka.train.codecs import attached_codec
 from talka.train.frozen_adam import FrozenAdam
@@ -56,7 +56,7 @@ class Hook:
         exchange: str | None = None,
         optimizer: Optimizer | None = None,
         *,
-        network: Network | None = None,
+        network: Network | str | Path | None = None,
         run_dir: str | Path | None = None,
         group: dist.ProcessGroup | None = None,
         nonfinite: NonFinite | None = None,
@@ -68,6 +68,8 @@ class Hook:
         if optimizer is not None:
             optimizer = unwrapped(optimizer)
         self._names = {parameter: name for name, parameter in model.named_parameters()}
+        if isinstance(network, str | Path):
+            network = read_hosts(network).network
         self._group, self._network = group, network
         self._loss_scale = LossScale(scaler)
         if self._loss_scale.is_used:
@@ -322,7 +324,7 @@ def attach(
     exchange: str | None = None,
     optimizer: Optimizer | None = None,
     *,
-    network: Network | None = None,
+    network: Network | str | Path | None = None,
     run_dir: str | Path | None = None,
     nonfinite: NonFinite | None = None,
     min_compressed_values: int | None = None,
@@ -335,8 +337,8 @@ def attach(
         A short form such as "onebit+ef", or an object with the members of
         `talka.compress.Compressor`, which has its own `nonfinite` and `min_compressed_values`.
     exchange
-        Name of the exchange. The default depends on the compressor, or, with `network` (see
-        `talka probe`), is the cheapest one.
+        Name of the exchange. The default depends on the compressor, or, with `network` (a Network
+        or a hosts file, see `talka probe`), is the one that is cheapest on the network.
     optimizer
         Optimizer of the loop, which a trainer may have wrapped: residuals follow its learning rate.
     run_dir

@@ -6,19 +6,21 @@ Every rank runs this command, and rank 0 prints the result:
     torchrun --nnodes 3 --nproc-per-node 1 ... -m talka probe
 
 Rates count payload only: TCP and Ethernet headers leave 95.6 of 100 Mbit/s. With --workers the
-command measures processes on this machine, over loopback.
+command measures processes on this machine, over loopback. With --out, rank 0 writes the network to a
+hosts file, which `talka explain` reads with --network.
 """
 
 import argparse
 import os
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, astuple
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talka.cli.numbers import Number, count, seconds
-from talka.cli.options import SHOWN, add_format
+from talka.cli.options import SHOWN, add_format, add_out
 from talka.cli.tables import print_json, print_table
-from talka.errors import OptionError
+from talka.errors import OptionError, OutputError
 from talka.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -36,20 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"approximate duration of the measurement {SHOWN}")  # fmt: skip
     add("--workers", metavar="N", action=Number, parse=count(at_least=2, at_most=MAX_WORKERS),
         help="start N processes (at least 2) on this machine instead of joining ranks")  # fmt: skip
+    add_out(parser, "FILE.toml", note=": a new hosts file, written by rank 0")
     add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from talka.engine import Embedded
 
-    size = _size(args.workers)
+    size, leads = _size(args.workers), os.environ.get("RANK", "0") == "0"
+    if leads and args.out is not None and args.out.exists():
+        raise OutputError(str(args.out), "exists already", "Give another name, or remove it.")
     with Embedded() as engine:
-        measured = engine.gang(_measure, args.seconds, size=size)[0]
+        *measured, facts = engine.gang(_measure, args.seconds, size=size)[0]
     _leave_group()
-    if os.environ.get("RANK", "0") == "0":
+    if leads:
         from talka.exchange.links.probe import ProbeResult
 
-        _print(ProbeResult(*measured), args.format)
+        result = ProbeResult(*measured)
+        _print(result, args.format)
+        if args.out is not None:
+            _write(result, facts, args.out)
     return 0
 
 
@@ -75,10 +83,32 @@ def _leave_group() -> None:
 
 
 def _measure(worker: "GangWorker", seconds: float) -> tuple[Any, ...]:
+    from talka.exchange.links.hosts import facts_of_all
     from talka.exchange.links.probe import probe
 
     result = probe(seconds=seconds)
-    return result.hosts, result.latency_s, result.rate_bits_per_s
+    facts = [tuple(of_rank) for of_rank in facts_of_all()]
+    return result.hosts, result.latency_s, result.rate_bits_per_s, facts
+
+
+def _write(result: "ProbeResult", facts: Sequence[tuple[str, str, int]], out: Path) -> None:
+    """Write the hosts file, with three digits of each measurement; hosts of one name get numbers."""
+    from talka.network import Hosts, Link, NetworkHost, write_hosts
+
+    def rounded(link: Link) -> Link:
+        return Link(*(float(f"{value:.3g}") for value in astuple(link)))
+
+    network = result.network()
+    first_ranks = [result.hosts.index(host) for host in sorted(set(result.hosts))]
+    names = [facts[rank][0] for rank in first_ranks]
+    hosts = []
+    for host, rank in enumerate(first_ranks):
+        name, address, num_cores = facts[rank]
+        if names.count(name) > 1:
+            name = f"{name}-{host}"
+        link, num_workers = rounded(network.links[host]), network.workers_per_host[host]
+        hosts.append(NetworkHost(name, link, num_workers, num_cores, address))
+    write_hosts(out, Hosts(tuple(hosts), rounded(network.inner)))
 
 
 def _print(result: "ProbeResult", output_format: str) -> None:
