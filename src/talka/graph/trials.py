@@ -44,13 +44,15 @@ def _figures(folder: Path) -> dict[str, float]:
     read_s = min(_seconds(path) for _ in range(3)) - _seconds(tiny)
     load_build_s = _build_seconds(ends[:, :2])
     build_s = min(_build_seconds(ends) for _ in range(3))
-    graph = Graph.from_edges(tuple(ends[:, : 4 * 64] % 64))
+    tiny_graph = Graph.from_edges(tuple(ends[:, : 4 * 64] % 64))
+    superstep_figures = _superstep_figures(tiny_graph)
     return {
         "load_read_s": max(tiny_s - _seconds(tiny), 0.0),
         "read_bytes_per_s": path.stat().st_size / max(read_s, 1e-6),
         "load_build_s": load_build_s,
         "built_edges_per_s": _NUM_EDGES / max(build_s, 1e-6),
-        **_superstep_figures(graph),
+        **superstep_figures,
+        **_uniting_figures(Graph.from_edges(tuple(ends), directed=False)),
     }
 
 
@@ -93,6 +95,22 @@ def _superstep_figures(graph: Graph) -> dict[str, float]:
         "load_program_s": first_s,
         "superstep_s": one_s,
         "superstep_of_partition_s": max(four_s - one_s, 0.0) / 3,
+    }
+
+
+def _uniting_figures(graph: Graph) -> dict[str, float]:
+    """Return the rates of finding components.
+
+    One partition links few edges of each vertex; of several, each links all of its edges.
+    """
+
+    def seconds(num_partitions: int) -> float:
+        options = RunOptions(num_partitions=num_partitions)
+        return median_seconds(lambda: graph.components(options=options), repeats=3)
+
+    return {
+        "united_vertices_per_s": graph.num_vertices / seconds(1),
+        "united_edges_per_s": graph.out.num_entries / seconds(4),
     }
 
 

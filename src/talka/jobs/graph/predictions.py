@@ -105,12 +105,14 @@ def _frontier_supersteps(config: GraphConfig, layout: GraphLayout) -> Part:
     records = _RECORDS_PER_MIRROR[config.algorithm]
     record_bytes = _PLACE_BYTES + _MESSAGE_BYTES[config.algorithm]
     seconds = None
-    supersteps = "all edges visited once"
+    supersteps = "all edges visited once" if config.algorithm != "components" else "few supersteps"
     if config.placement.engine == "embedded":
         if layout.levels is not None:
             seconds = _search_seconds(config, layout, layout.levels)
             about = "about " if layout.levels.is_estimate else ""
             supersteps = f"{about}{layout.levels.num_levels} levels from the source"
+        elif config.algorithm == "components":
+            seconds = _uniting_seconds(layout)
         else:
             seconds = _pass_seconds(config, layout)
     return Part(
@@ -122,6 +124,16 @@ def _frontier_supersteps(config: GraphConfig, layout: GraphLayout) -> Part:
         f"{supersteps}",
         trials=(GRAPH.name,),
     )
+
+
+def _uniting_seconds(layout: GraphLayout) -> float:
+    """Return the seconds of components: one partition links few edges per vertex, several all."""
+    figures = this_machine().figures(GRAPH)
+    if layout.num_partitions == 1:
+        return layout.num_vertices / figures["united_vertices_per_s"]
+    num_supersteps = 4  # labels settle after two or three
+    work_s = 2 * layout.num_edges / figures["united_edges_per_s"]
+    return num_supersteps * _superstep_seconds(layout.num_partitions) + work_s
 
 
 def _search_seconds(config: GraphConfig, layout: GraphLayout, levels: Levels) -> float:
