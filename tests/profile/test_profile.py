@@ -37,6 +37,14 @@ def test_a_trial_runs_once_for_all_processes(path):
     assert counting.num_runs == 1
 
 
+def test_what_is_not_known_is_not_measured_unless_needed(path):
+    counting = Counting(3.0)
+    assert Profile(path).kept(counting.trial) is None
+    Profile(path).figures(counting.trial)
+    assert Profile(path).kept(counting.trial) == {"value_s": 3.0}
+    assert counting.num_runs == 1
+
+
 def test_threads_that_ask_at_the_same_time_share_one_run(path):
     counting = Counting()
     profiles = [Profile(path) for _ in range(4)]

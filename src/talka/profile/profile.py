@@ -86,6 +86,11 @@ class Profile:
             kept = self._run(trial, events)
         return kept.figures
 
+    def kept(self, trial: Trial) -> Figures | None:
+        """Return the figures of a trial if they are known; None otherwise, without running it."""
+        fitting = self._fitting(trial)
+        return None if fitting is None else fitting.figures
+
     def measure(self, trial: Trial, events: Stream | None = None) -> Figures:
         """Run a trial although its figures may be known, and keep the new ones."""
         return self._run(trial, events, again=True).figures

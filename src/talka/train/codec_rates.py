@@ -10,7 +10,7 @@ from torch import Tensor
 from talka.compress import Summable, compressor, layout_of
 from talka.events import Stream
 from talka.exchange.power_sgd import powersgd_rank
-from talka.exchange.pricing.price import CodecRates
+from talka.exchange.pricing.price import FREE, CodecRates
 from talka.exchange.topologies.low_rank import times
 from talka.profile import Trial, this_machine
 from talka.profile.trial import median_seconds
@@ -33,6 +33,12 @@ def codec_trial(spec: str) -> Trial:
 def profiled_rates(spec: str, events: Stream | None = None) -> CodecRates:
     """Return the rates of a compressor from the profile of this machine."""
     return CodecRates(**this_machine().figures(codec_trial(spec), events))
+
+
+def kept_rates(spec: str) -> CodecRates:
+    """Return the rates of a compressor if the profile has them, otherwise zeros."""
+    figures = this_machine().kept(codec_trial(spec))
+    return FREE if figures is None else CodecRates(**figures)
 
 
 def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> CodecRates:

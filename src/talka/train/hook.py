@@ -123,6 +123,7 @@ class Hook:
         if name is None and self._network is not None:
             layout = self._whole_layout()
             num_values = sum(piece.num_values for piece in layout)
+            # Without codec rates: those of machines differ, and all ranks must choose the same.
             name = choose(codec, num_values, self._network, layout=layout).exchange
         opened = open_exchange(codec, name, group=self._group, momentum=self._momentum)
         self._compressor, self._name, self._open_parts.exchange = compressor, opened.name, opened

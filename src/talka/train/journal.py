@@ -8,6 +8,7 @@ from talka.compress import Layout
 from talka.events import Measured, Predicted, Stream
 from talka.exchange import Exchange, Meter, Price, predict
 from talka.network import Network
+from talka.train.codec_rates import kept_rates
 from talka.train.events import ResidualNorm, StepDone
 
 NORM_EVERY = 50
@@ -62,10 +63,11 @@ class Journal:
     def _write(self, exchange: Exchange, delta: Meter, compute_s: float) -> None:
         stream = self._open(exchange)
         if exchange not in self._prices:
-            self._prices[exchange] = predict(exchange, self._layout, self._network)
+            rates = kept_rates(exchange.spec)
+            self._prices[exchange] = predict(exchange, self._layout, self._network, rates)
         price = self._prices[exchange]
         self._predicted_bytes += price.sent_bytes
-        self._predicted_s += price.network_s
+        self._predicted_s += price.seconds
         stream.emit(
             StepDone(
                 self.num_steps,
