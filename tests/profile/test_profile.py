@@ -124,6 +124,17 @@ class TestJudgement:
                 profile.judge({"test/trial": 3.0})
             assert profile.known()["test/trial"].is_doubted(clock.now_s)
 
+    def test_nobody_waits_for_the_trial_of_another_process(self, path):
+        profile, other = Profile(path), Profile(path)
+        profile.figures(Counting().trial)
+
+        def measure():
+            profile.judge({"test/trial": 3.0})  # would never return if it waited
+            return {"value_s": 1.0}
+
+        other.figures(Trial("another", "a test", measure))
+        assert Profile(path).known()["test/trial"].num_misses == 0
+
     def test_predictions_of_unknown_trials_are_ignored(self, path):
         Profile(path).judge({"never/measured": 9.0})
         assert Profile(path).known() == {}

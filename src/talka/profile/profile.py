@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from talka.events import Stream, progress_in_terminal
 from talka.files import cache_folder, write_whole
-from talka.files.writing import wait_for_lock
+from talka.files.writing import lock_now, wait_for_lock
 from talka.machine import num_cores, processor_name
 from talka.profile.trial import Trial
 
@@ -111,8 +111,9 @@ class Profile:
             is_far_off = not 1 / FAR_OFF <= names[name] <= FAR_OFF
             changed[name] = replace(kept, num_misses=kept.num_misses + 1 if is_far_off else 0)
         if changed != judged:
-            with self._locked():
-                self._keep(changed)
+            with self._lock(wait=False) as is_free:
+                if is_free:  # otherwise a trial runs, and a job should not end later because of it
+                    self._keep(changed)
 
     def _fitting(self, trial: Trial) -> Kept | None:
         kept = self._trials.get(trial.name)
@@ -125,7 +126,7 @@ class Profile:
 
     def _run(self, trial: Trial, events: Stream | None, *, again: bool = False) -> Kept:
         """Run a trial unless another process has done so in the meantime."""
-        with self._counting_seconds(), self._locked():
+        with self._counting_seconds(), self._lock():
             self._trials = self._read()
             kept = self._fitting(trial)
             if kept is not None and not again:
@@ -169,16 +170,20 @@ class Profile:
             self.measuring_s += time.perf_counter() - start_s
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold a lock, so that two processes do not disturb each other's trials."""
+    def _lock(self, *, wait: bool = True) -> Iterator[bool]:
+        """Hold a lock, so that two processes do not disturb each other's trials.
+
+        Yields False if another process holds it; with `wait`, the block starts when it is free.
+        """
         try:
             handle = os.open(self.path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
         except OSError:
-            yield  # a folder that cannot be written to
+            yield True  # a folder that cannot be written to
             return
         try:
-            wait_for_lock(handle)
-            yield
+            if wait:
+                wait_for_lock(handle)
+            yield wait or lock_now(handle)
         finally:
             os.close(handle)
 
