@@ -11,12 +11,13 @@ from pathlib import Path
 
 from talka.jobs.base import execute
 from talka.jobs.embeddings.plan import EmbedPlan
+from talka.plans import Part
 from tests.jobs.embeddings.small_text import config_of
 
 
 def main(text, out, options, *resume):
     job = EmbedPlan(config_of(text, **json.loads(options)), Path(out), resume=bool(resume))
-    execute(job, [], root=Path(out).parent / "runs")
+    execute(job, Part(cost_id="embed"), root=Path(out).parent / "runs")
 
 
 if __name__ == "__main__":
