@@ -13,7 +13,17 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["compressors", "embeddings", "engine", "explain", "follow", "graph", "graph_build", "parity"],
+    [
+        "compressors",
+        "embeddings",
+        "engine",
+        "explain",
+        "explain_graphs",
+        "follow",
+        "graph",
+        "graph_build",
+        "parity",
+    ],
 )
 def test_the_smoke_preset_runs(name, tmp_path):
     out = tmp_path / "rows.json"
