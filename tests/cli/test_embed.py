@@ -223,7 +223,9 @@ class TestBadInput:
 
     def test_a_learning_rate_at_which_it_diverges(self, talka, text):
         done = talka("embed", text, "--out", "out", "--learning-rate", "1000", *SMALL)
-        check_refused(done, "try a smaller one", code=1)
+        assert (done.code, "try a smaller one" in done.err) == (1, True)
+        [run] = Path("runs").iterdir()
+        assert read_run(run).status == "failed"
 
     def test_questions_that_are_none_are_noticed_before_training(self, talka, text):
         Path("input").write_text("just prose\n")

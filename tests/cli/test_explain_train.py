@@ -296,4 +296,4 @@ def test_a_terminal_shows_what_takes_time_before_the_table():
                 shown += piece
         os.close(ours)
         assert process.wait(timeout=250) == 0
-    assert shown.index(b"load torch") < shown.index(b"compile, measure")
+    assert shown.index(b"train/load") < shown.index(b"train/codecs")

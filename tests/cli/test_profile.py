@@ -18,7 +18,8 @@ def runs(tmp_path, monkeypatch):
         runs.append(len(runs))
         return {"copy_bytes_per_s": 5e9, "start_s": 0.25, "unused_s": 0.0}
 
-    monkeypatch.setattr("talka.jobs.profiling.all_trials", lambda: [Trial("a/b", "text", measure)])
+    trial = Trial("a/b", "text", ("copy_bytes_per_s", "start_s", "unused_s"), measure)
+    monkeypatch.setattr("talka.jobs.profiling.all_trials", lambda: [trial])
     monkeypatch.setattr("talka.profile.this_machine", lambda: profile)
     return runs
 

@@ -63,7 +63,7 @@ class Sleeping:
 @pytest.fixture
 def profile(tmp_path, monkeypatch):
     profile = Profile(tmp_path / "profile.json")
-    profile.figures(Trial("test/trial", "a test", lambda: {"work_s": 1.0}))
+    profile.figures(Trial("test/trial", "a test", ("work_s",), lambda: {"work_s": 1.0}))
     monkeypatch.setattr("talka.jobs.base.this_machine", lambda: profile)
     return profile
 

@@ -18,7 +18,7 @@ class Counting:
     def __init__(self, *figures, name="test/trial", packages=()):
         self.num_runs = 0
         self._figures = figures or (1.0,)
-        self.trial = Trial(name, "a test", self._run, packages)
+        self.trial = Trial(name, "a test", ("value_s",), self._run, packages)
 
     def _run(self):
         self.num_runs += 1
@@ -63,6 +63,12 @@ def test_two_profiles_keep_what_the_other_has_measured(path):
     first.figures(Counting(name="a").trial)
     second.figures(Counting(name="b").trial)
     assert set(Profile(path).known()) == {"a", "b"}
+
+
+def test_a_trial_with_other_figures_measures_again(path):
+    Profile(path).figures(Counting(1.0).trial)
+    newer = Trial("test/trial", "a test", ("other_s",), lambda: {"other_s": 2.0})
+    assert Profile(path).figures(newer) == {"other_s": 2.0}
 
 
 @pytest.mark.parametrize("changed", ["processor_name", "num_cores"])
@@ -132,7 +138,7 @@ class TestJudgement:
             profile.judge({"test/trial": 3.0})  # would never return if it waited
             return {"value_s": 1.0}
 
-        other.figures(Trial("another", "a test", measure))
+        other.figures(Trial("another", "a test", ("value_s",), measure))
         assert Profile(path).known()["test/trial"].num_misses == 0
 
     def test_predictions_of_unknown_trials_are_ignored(self, path):

@@ -19,4 +19,4 @@ def _nothing() -> int:
     return 0
 
 
-WORKERS = Trial("engine/workers", "starting worker processes, one per core", _measure)
+WORKERS = Trial("engine/workers", "starting worker processes, one per core", ("start_s",), _measure)

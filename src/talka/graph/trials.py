@@ -117,6 +117,11 @@ def _uniting_figures(graph: Graph) -> dict[str, float]:
 GRAPH = Trial(
     "graph",
     "reading and building graphs, compiling programs, supersteps without work",
+    (
+        *("load_read_s", "read_bytes_per_s", "load_build_s", "built_edges_per_s"),
+        *("compile_s", "load_program_s", "superstep_s", "superstep_of_partition_s"),
+        *("united_vertices_per_s", "united_edges_per_s"),
+    ),
     _measure,
     packages=("numba", "pyarrow"),
 )

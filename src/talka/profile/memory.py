@@ -29,4 +29,9 @@ def _fresh_bytes_per_s() -> float:
     return _FRESH_BYTES / max(seconds, 1e-9)
 
 
-MEMORY = Trial("memory", "copies of large arrays, and memory that is used the first time", _measure)
+MEMORY = Trial(
+    "memory",
+    "copies of large arrays, and memory that is used the first time",
+    ("copy_bytes_per_s", "fresh_bytes_per_s"),
+    _measure,
+)

@@ -117,12 +117,10 @@ class Profile:
 
     def _fitting(self, trial: Trial) -> Kept | None:
         kept = self._trials.get(trial.name)
-        fits = (
-            kept is not None
-            and kept.versions == _versions(trial)
-            and not kept.is_doubted(self._now())
-        )
-        return kept if fits else None
+        if kept is None or kept.is_doubted(self._now()):
+            return None
+        is_same = kept.versions == _versions(trial) and set(kept.figures) == set(trial.figures)
+        return kept if is_same else None
 
     def _run(self, trial: Trial, events: Stream | None, *, again: bool = False) -> Kept:
         """Run a trial unless another process has done so in the meantime."""

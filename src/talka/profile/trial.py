@@ -18,8 +18,10 @@ class Trial:
     """Id in the profile, such as `graph/build`."""
     what: str
     """One-line description for tables."""
+    figures: tuple[str, ...]
+    """Names of its figures, each with a unit, such as `start_s`."""
     measure: Callable[[], Mapping[str, float]]
-    """Runs the trial and returns its figures; their names end in a unit, such as `start_s`."""
+    """Runs the trial and returns its figures by name."""
     packages: tuple[str, ...] = ()
     """Packages whose version the figures depend on, besides talka itself."""
 

@@ -25,6 +25,7 @@ def codec_trial(spec: str) -> Trial:
     return Trial(
         f"codec/{spec}",
         f"encoding and decoding with {spec}, per value",
+        CodecRates._fields,
         lambda: measure_codec(spec, MAX_MEASURED_VALUES)._asdict(),
         packages=("torch", "numba"),
     )

@@ -52,11 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from talka.events import Stream, progress_in_terminal
+    from talka.extras import require
 
     for compressor in args.compressor or ():
         parsed(compressor)  # a misspelt name is reported before torch is loaded
     network = network_of(args)
     _check_model(args)
+    require("torch", by="talka explain train")
     stream = Stream()
     with progress_in_terminal(stream):
         with stream.phase("train/load", total=1, unit="package") as phase:

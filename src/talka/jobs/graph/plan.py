@@ -61,7 +61,7 @@ class GraphPlan:
         self._watch = watch or (lambda event: None)
         self._graph: Graph | None = None
         self._layout: GraphLayout | None = None
-        self._measured: list[Measured] = []
+        self._planned: list[Measured | Noted] = []
         self.name = f"graph-{config.algorithm}"
         self.config = {**config.resolved(), "out": str(out), "resume": resume}
         self.answer: Any = None
@@ -83,14 +83,15 @@ class GraphPlan:
     @property
     def planned_s(self) -> float:
         """Seconds of reading and building a small graph while planning."""
-        return sum(cost.seconds or 0.0 for cost in self._measured)
+        costs = [event for event in self._planned if isinstance(event, Measured)]
+        return sum(cost.seconds or 0.0 for cost in costs)
 
     def prepare(self, events: Stream) -> GraphLayout:
         """Read a graph, or a sample of a large one, so that supersteps can be predicted.
 
         What was read is not read again by `run`.
         """
-        with events.listening(self._note_measured):
+        with events.listening(self._remember):
             if needs_sample(Path(self._config.input.edges)):
                 # A sample can be invalid although the file is valid: its header may count all lines.
                 with events.phase("graph/sample"), contextlib.suppress(*_UNREADABLE):
@@ -110,8 +111,8 @@ class GraphPlan:
     def run(self, events: Stream) -> dict[str, Any]:
         totals = _Totals()
         with events.listening(totals.add), events.listening(self._watch), self._work_folder():
-            for cost in self._measured:
-                events.emit(cost)
+            for event in self._planned:
+                events.emit(event)
             graph = self._graph or self._read(events)
             self._predict(graph, events)
             self.answer = self._answer(graph, events)
@@ -131,9 +132,10 @@ class GraphPlan:
             "peak_memory_bytes": peak_memory_bytes(),
         }
 
-    def _note_measured(self, event: Event) -> None:
-        if isinstance(event, Measured) and event.cost_id != "graph/sample":
-            self._measured.append(event)
+    def _remember(self, event: Event) -> None:
+        """Keep what was measured and noted while planning, for the events of the run."""
+        if isinstance(event, Measured | Noted) and event.cost_id != "graph/sample":
+            self._planned.append(event)
 
     @contextlib.contextmanager
     def _work_folder(self) -> Any:

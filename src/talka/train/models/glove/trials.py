@@ -51,6 +51,7 @@ def _sum_batches(worker: GangWorker) -> list[float]:
 SLICES = Trial(
     "embed/slices",
     "starting processes that train slices, summing the products of a batch over them",
+    ("start_s", "exchange_s", "crowded_exchange_s"),
     _measure,
     packages=("torch",),
 )
