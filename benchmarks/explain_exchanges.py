@@ -6,7 +6,7 @@
 Hosts in a lab on this machine, one rank each. For each compressor, number of hosts and link rate: the price of the
 exchange that `attach` opens, as `explain train` shows it, beside averages of real gradients. Seconds are
 the exchange's own (encode, wait, decode): means of the ranks, medians of the averages. The ranks share the cores of this
-machine, so the rates of encoding are measured on all ranks at once; rates and latencies of the links are
+machine, so the measured seconds of encoding are multiplied by the ranks per core; rates and latencies of the links are
 those that `probe` measures: `--rate 100mbit` of a lab counts headers, of which 95.6 reach the payload.
 """
 

@@ -15,8 +15,9 @@ from torch import nn
 
 from benchmarks.models import BATCH, MODELS
 from talka.compress import layout_of
-from talka.exchange import EXCHANGES, Meter, open_exchange, probe
+from talka.exchange import EXCHANGES, CodecRates, Meter, open_exchange, probe
 from talka.exchange.registry import default_name
+from talka.machine import num_cores
 from talka.train.codec_rates import measure_codec
 from talka.train.codecs import attached_codec
 
@@ -70,14 +71,21 @@ def mean(value):
     return float(shared) / dist.get_world_size()
 
 
+def shared_rates(spec, num_values):
+    """Return the rates of one rank while the others wait, times the ranks that share a core."""
+    rates = torch.zeros(3, dtype=torch.float64)
+    if dist.get_rank() == 0:
+        rates += torch.tensor(measure_codec(spec, num_values), dtype=torch.float64)
+    dist.all_reduce(rates)
+    return CodecRates(*(rates * max(1.0, dist.get_world_size() / num_cores())).tolist())
+
+
 def measure(spec, gradients, network, seconds):
     """Return the cell of a compressor: predicted and measured bytes and seconds."""
     num_values = gradients.layout[-1].stop
     codec = attached_codec(spec)
     name = default_name(codec, dist.get_world_size())
-    dist.barrier()
-    # On all ranks at once, as in training: they share the cores.
-    rates = measure_codec(spec, num_values)
+    rates = shared_rates(spec, num_values)
     price = EXCHANGES[name].price(codec, gradients.layout, network, rates)
     exchange = open_exchange(codec)
     assert exchange.name == name
@@ -94,7 +102,7 @@ def measure(spec, gradients, network, seconds):
         "num_steps": num_steps,
         "predicted_bytes": price.sent_bytes,
         "measured_bytes": statistics.fmean(sent for sent, _ in steps),
-        "predicted_s": largest(price.seconds),
+        "predicted_s": price.seconds,
         "measured_s": statistics.median(mean(seconds_of(meter)) for meter in meters),
         "predicted_network_s": price.network_s,
         "encode_s": statistics.median(meter.encode_s for meter in meters),

@@ -27,7 +27,7 @@ def test_few_values_are_enough(spec):
     assert measure_codec(spec, 1).encode_s > 0
 
 
-def test_large_vectors_are_measured_by_a_million_values(monkeypatch):
+def test_large_vectors_are_measured_by_four_million_values(monkeypatch):
     seen = []
     monkeypatch.setattr(
         codec_rates, "_measure_compressor", lambda values, spec: seen.append(values.numel())

@@ -46,15 +46,22 @@ def write_figures(figures: Mapping[str, float]) -> None:
     sys.stdout.write(json.dumps(figures))
 
 
-def median_seconds(work: Callable[[], object], *, repeats: int = 5) -> float:
+def median_seconds(
+    work: Callable[[], object], *, repeats: int = 5, before: Callable[[], object] | None = None
+) -> float:
     """Return the median seconds of several calls, after one that is not timed.
 
     The first call loads or compiles kernels and touches fresh memory.
+
+    before
+        Called before each call, and not timed.
     """
-    work()
     seconds = []
-    for _ in range(repeats):
+    for number in range(1 + repeats):
+        if before is not None:
+            before()
         start = time.perf_counter()
         work()
-        seconds.append(time.perf_counter() - start)
+        if number:
+            seconds.append(time.perf_counter() - start)
     return max(statistics.median(seconds), 1e-9)

@@ -15,9 +15,9 @@ from talka.exchange.topologies.low_rank import times
 from talka.profile import Trial, this_machine
 from talka.profile.trial import median_seconds
 
-MAX_MEASURED_VALUES = 1_000_000
-"""Length of the largest vector measured. It exceeds a core's caches, so longer ones take as long
-per value."""
+MAX_MEASURED_VALUES = 4_000_000
+"""Length of the largest vector measured. Longer ones take as long per value."""
+_CACHE_VALUES = 12_000_000  # more bytes than the caches of common processors
 
 
 def codec_trial(spec: str) -> Trial:
@@ -43,11 +43,11 @@ def kept_rates(spec: str) -> CodecRates:
 
 
 def measure_codec(spec: str, num_values: int, sample: Tensor | None = None) -> CodecRates:
-    """Encode and decode a vector of `num_values`, at most a million, and return the rates.
+    """Encode and decode a vector of `num_values`, at most four million, and return the rates.
 
-    The values are `sample`, or Gaussian by default. The first run of each is not timed, as it
-    compiles kernels and allocates memory; the median of several runs after it is used. Many small
-    parameters cost more per value than one large one; this is not modelled.
+    The values are `sample`, or Gaussian by default. As in training, they are in fresh memory and in
+    no cache: the forward and backward passes come between two exchanges. Many small parameters cost
+    more per value than one large one; this is not modelled.
     """
     size = max(min(num_values, MAX_MEASURED_VALUES), 1)
     if sample is None:
@@ -71,18 +71,36 @@ def square_shape(num_values: int) -> tuple[int, int]:
     return rows, num_values // rows
 
 
+class _Fresh:
+    """A vector that is copied to fresh memory before each call, while caches are filled with others."""
+
+    def __init__(self, values: Tensor) -> None:
+        self._first, self.values = values, values
+        self._others = torch.ones(_CACHE_VALUES)
+
+    def renew(self) -> None:
+        self.values = self._first.clone()
+        self._others.sum()
+
+
 def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
     size, layout = values.numel(), layout_of({"gradient": (values.numel(),)})
     chosen, converting = compressor(spec), compressor(spec)
     buffer = torch.empty(chosen.max_bytes(size, layout), dtype=torch.uint8)
-    encode_s = median_seconds(lambda: chosen.encode(values, layout, out=buffer))
-    payload, total = chosen.encode(values, layout), torch.zeros(size)
-    decode_s = median_seconds(lambda: chosen.decode(payload, total, layout, add=True))
+    given = _Fresh(values)
+    encode_s = median_seconds(
+        lambda: chosen.encode(given.values, layout, out=buffer), before=given.renew
+    )
+    payload, total = chosen.encode(values, layout), _Fresh(torch.zeros(size))
+    decode_s = median_seconds(
+        lambda: chosen.decode(payload, total.values, layout, add=True), before=total.renew
+    )
     convert_s = 0.0
     if converting.summable and spec != "none":
         adder = cast(Summable, converting)
         convert_s = median_seconds(
-            lambda: adder.from_wire(adder.to_wire(values, layout), total, layout)
+            lambda: adder.from_wire(adder.to_wire(given.values, layout), given.values, layout),
+            before=given.renew,
         )
     return CodecRates(encode_s / size, decode_s / size, convert_s / size)
 
@@ -90,23 +108,27 @@ def _measure_compressor(values: Tensor, spec: str) -> CodecRates:
 def _measure_low_rank(values: Tensor, factor_rank: int) -> CodecRates:
     """Time the products that `talka.exchange.topologies.low_rank` computes for one square matrix."""
     rows, columns = square_shape(values.numel())
-    gradient = values[: rows * columns].view(rows, columns)
-    residual, average = torch.zeros(rows, columns), torch.zeros(rows, columns)
+    size = rows * columns
+    given = _Fresh(values[:size])
+    residual = torch.zeros(size)
     width = min(factor_rank, rows, columns)
     start = torch.randn(columns, width, generator=torch.Generator().manual_seed(1))
     p, q = torch.zeros(rows, width), torch.zeros(columns, width)
 
     def encode() -> None:
-        torch.add(residual, gradient, out=average)
-        p.copy_(torch.linalg.qr(times(average, start)).Q)
-        q.copy_(times(average.T, p))
+        residual.add_(given.values)
+        matrix = residual.view(rows, columns)
+        p.copy_(torch.linalg.qr(times(matrix, start)).Q)
+        q.copy_(times(matrix.T, p))
 
     def decode() -> None:
+        average = given.values.view(rows, columns)
         torch.matmul(p, q.T, out=average)
-        residual.sub_(average)
+        residual.view(rows, columns).sub_(average)
 
-    size = rows * columns
-    return CodecRates(median_seconds(encode) / size, median_seconds(decode) / size)
+    encode_s = median_seconds(encode, before=given.renew)
+    decode_s = median_seconds(decode, before=given.renew)
+    return CodecRates(encode_s / size, decode_s / size)
 
 
 @contextmanager
