@@ -5,30 +5,22 @@ plan takes only seconds.
 """
 
 import math
-import statistics
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
-
-import numpy as np
 
 from talka.graph import Graph
 from talka.graph.algorithms import ALGORITHMS
 from talka.graph.algorithms.answers import numbers_of
 from talka.graph.building.memory import BUILD_BYTES, WEIGHT_BYTES
 from talka.graph.csr import Csr
-from talka.graph.kernels.gathering import GATHERS
-from talka.graph.kernels.threads import balanced_cuts, over_ranges
+from talka.graph.kernels.passes import gathered_edges_per_s
 from talka.jobs.graph.arguments import arguments_for
 from talka.jobs.graph.config import GraphConfig
 from talka.jobs.graph.levels import Levels, levels_from
 from talka.jobs.graph.sample import sample_of
 from talka.jobs.growth import extrapolated
-from talka.machine import num_cores
 
-_SAMPLE_EDGES: Final = 4_000_000
-_NUM_SAMPLES: Final = 3
 _IGNORES_DIRECTION: Final = ("components", "communities")
 """Algorithms that treat edges as undirected if there are several partitions."""
 
@@ -79,7 +71,7 @@ def layout_of(graph: Graph, config: GraphConfig, *, is_sample: bool = False) -> 
         num_mirrors=cut.report.num_mirrors,
         graph_bytes=sum(_bytes_of(side) for side in rows),
         peak_bytes=graph.num_edges * (BUILD_BYTES + WEIGHT_BYTES * graph.is_weighted),
-        edges_per_s=_sampled_rate(graph.into, graph.num_vertices),
+        edges_per_s=gathered_edges_per_s(graph.into, graph.num_vertices),
         levels=_levels(graph, config) if not is_sample else None,
     )
 
@@ -126,7 +118,7 @@ def estimated_layout(config: GraphConfig) -> GraphLayout | None:
         num_mirrors=min(grown(first.num_mirrors, layout.num_mirrors), most_mirrors),
         graph_bytes=round(layout.graph_bytes * sample.growth),
         peak_bytes=round(layout.peak_bytes * sample.growth),
-        edges_per_s=_sampled_rate(whole.into, num_vertices),
+        edges_per_s=gathered_edges_per_s(whole.into, num_vertices),
         is_estimate=True,
     )
 
@@ -143,28 +135,3 @@ def _range_of_ids(graph: Graph) -> int | None:
 
 def _bytes_of(rows: Csr) -> int:
     return sum(array.nbytes for array in rows if array is not None)
-
-
-def _sampled_rate(into: Csr, num_vertices: int) -> float:
-    """Time a small superstep: sum the values of sources over rows of about four million edges.
-
-    Returns edges per second. The array of values has the size of the whole graph, because a smaller
-    one would fit into caches.
-    """
-    num_rows = int(np.searchsorted(into.offsets, _SAMPLE_EDGES, side="right")) - 1
-    num_rows = min(max(num_rows, 1), into.num_rows)
-    num_edges = int(into.offsets[num_rows])
-    columns = into.columns
-    if num_vertices > into.num_rows:
-        stretch = num_vertices / into.num_rows
-        columns = (columns[:num_edges] * stretch).astype(columns.dtype)
-    values, sums = np.ones(num_vertices), np.empty(num_rows)
-    cuts = balanced_cuts(into.offsets[: num_rows + 1], num_cores())
-    arguments = (into.offsets, columns, values, 0.0, sums)
-    over_ranges(GATHERS["sum"], np.zeros_like(cuts), *arguments)  # loads the kernel
-    times_s = []
-    for _ in range(_NUM_SAMPLES):
-        start_s = time.perf_counter()
-        over_ranges(GATHERS["sum"], cuts, *arguments)
-        times_s.append(time.perf_counter() - start_s)
-    return num_edges / statistics.median(times_s)

@@ -103,7 +103,7 @@ class GraphPlan:
 
     def explain(self) -> Part:
         """Predict reading from the size of the file and, after `prepare`, the supersteps."""
-        parts = [*predict_reading(self._config), *predict_compiling(self._config)]
+        parts = [*predict_reading(self._config, self._layout), *predict_compiling(self._config)]
         if self._layout is not None and self._algorithm.runs_program:
             parts.append(predict_supersteps(self._config, self._layout))
         return Part.of("graph", parts)

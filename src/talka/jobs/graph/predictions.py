@@ -20,6 +20,7 @@ from talka.profile import MEMORY, this_machine
 from talka.units import format_bytes, format_count
 
 _EDGE_PROGRAMS: Final = ("bfs", "pagerank", "sssp", "strong-components")
+_EDGES_PER_VERTEX: Final = 5.0  # as long as the number of vertices is not known
 _SAMPLE_BYTES: Final = 1 << 16
 _PLACE_BYTES: Final = 4
 _MAX_ROWS: Final = 100  # single supersteps listed; all later ones cost the same
@@ -36,8 +37,11 @@ random graph with `benchmarks.explain`: 0.95 to 1.2 and 1.7 to 1.95.
 """
 
 
-def predict_reading(config: GraphConfig) -> list[Part]:
-    """Predict reading and building from the size of the file and its first lines."""
+def predict_reading(config: GraphConfig, layout: GraphLayout | None = None) -> list[Part]:
+    """Predict reading and building from the size of the file and its first lines.
+
+    The number of vertices is that of the layout, if there is one.
+    """
     source = config.input
     path = Path(source.edges)
     if is_piped(path):
@@ -54,6 +58,8 @@ def predict_reading(config: GraphConfig) -> list[Part]:
     num_edges = num_bytes / line_bytes
     figures = this_machine().figures(GRAPH)
     rate, built = figures["read_bytes_per_s"], figures["built_edges_per_s"]
+    num_vertices = num_edges / _EDGES_PER_VERTEX if layout is None else layout.num_vertices
+    building_s = num_edges / built + num_vertices * figures["built_vertex_s"]
     return [
         Part(
             cost_id="graph/read",
@@ -63,7 +69,7 @@ def predict_reading(config: GraphConfig) -> list[Part]:
         ),
         Part(
             cost_id="graph/build",
-            seconds=figures["load_build_s"] + num_edges / built,
+            seconds=figures["load_build_s"] + building_s,
             reason=f"about {format_count(num_edges)} edges at {format_count(built)} per second, "
             "after loading kernels",
             trials=(GRAPH.name,),
@@ -192,12 +198,18 @@ def _mirrors(layout: GraphLayout) -> str:
 
 
 def _pass_seconds(config: GraphConfig, layout: GraphLayout) -> float | None:
-    """Return the seconds of one pass over all edges; None on other machines, not measured there."""
+    """Return the seconds of a superstep over all edges, vertices and mirrors.
+
+    None on other machines, whose speed is not known.
+    """
     if config.placement.engine != "embedded":
         return None
     num_edges = layout.num_edges * (1 if config.input.directed else 2)
-    work_s = num_edges / layout.edges_per_s if layout.edges_per_s else 0.0
-    return _superstep_seconds(layout.num_partitions) + work_s
+    edges_s = num_edges / layout.edges_per_s if layout.edges_per_s else 0.0
+    figures = this_machine().figures(GRAPH)
+    vertices_s = layout.num_vertices * figures["vertex_s"]
+    mirrors_s = layout.num_mirrors * figures["mirror_s"]
+    return _superstep_seconds(layout.num_partitions) + edges_s + vertices_s + mirrors_s
 
 
 def _superstep_seconds(num_partitions: int) -> float:
