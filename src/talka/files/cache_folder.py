@@ -2,9 +2,12 @@
 
 import os
 import stat
-import tempfile
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tempfile
 
 
 @cache
@@ -28,4 +31,6 @@ def cache_folder(name: str) -> Path:
 
 @cache
 def _temporary(name: str) -> "tempfile.TemporaryDirectory[str]":
+    import tempfile  # rarely needed, and slow to load
+
     return tempfile.TemporaryDirectory(prefix=f"talka-{name}-")
