@@ -48,6 +48,7 @@ def _figures(folder: Path) -> dict[str, float]:
     tiny_s = _seconds(tiny)
     read_s = min(_seconds(path) for _ in range(3)) - _seconds(tiny)
     load_build_s = _build_seconds(ends[:, :2])
+    first_s = _build_seconds(ends)  # in memory that is used the first time, as in a job
     build_s = statistics.median(_build_seconds(ends) for _ in range(3))
     fewer = ends % (_NUM_VERTICES // 10)
     fewer_s = statistics.median(_build_seconds(fewer) for _ in range(3))
@@ -58,7 +59,7 @@ def _figures(folder: Path) -> dict[str, float]:
         "read_bytes_per_s": path.stat().st_size / max(read_s, 1e-6),
         "load_build_s": load_build_s,
         "built_vertex_s": built_vertex_s,
-        "built_edges_per_s": _NUM_EDGES / max(build_s - built_vertex_s * _NUM_VERTICES, 1e-6),
+        "built_edges_per_s": _NUM_EDGES / max(first_s - built_vertex_s * _NUM_VERTICES, 1e-6),
         **superstep_figures,
         **_pass_figures(ends[:, :_NUM_VERTICES], superstep_figures),
         **_uniting_figures(Graph.from_edges(tuple(ends), directed=False)),
