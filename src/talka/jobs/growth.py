@@ -10,13 +10,16 @@ import math
 FALL_PER_DOUBLING = 0.04
 
 
-def extrapolated(half: float, whole: float, num_doublings: float) -> float:
+def extrapolated(half: float, whole: float, num_doublings: float, *, between: float = 1.0) -> float:
     """Return a count after more doublings, from its values for half a sample and the whole sample.
+
+    between
+        Doublings from the half to the whole sample, if that is not exactly half of it.
 
     >>> round(extrapolated(2_970_102, 5_573_765, 3.69) / 1e6)  # 45.1 million were counted
     45
     """
-    exponent = math.log2(max(whole, 1) / max(half, 1))
+    exponent = math.log2(max(whole, 1) / max(half, 1)) / between
     grown, done = 0.0, 0.0
     while done < num_doublings:
         step = min(1.0, num_doublings - done)

@@ -8,6 +8,7 @@ from talka.jobs.embeddings import estimate as module
 from talka.jobs.embeddings.estimate import estimate, stretch_pairs
 from talka.jobs.embeddings.predictions import training_parts
 from talka.jobs.embeddings.sliced_rate import sliced_rate
+from talka.jobs.growth import extrapolated
 from tests.jobs.embeddings.small_text import config_of, small_text
 
 
@@ -63,3 +64,23 @@ def test_training_in_slices_takes_as_long_as_its_products(text):
     config = config_of(text, parallel="dimensions", workers=2, epochs=3)
     _, cost = training_parts(config, 1_000_000, pairs_per_s=1_000.0, trials=())
     assert cost.seconds == pytest.approx((3_000_000 + 3 * 100_000) / 1_000.0)
+
+
+def test_a_sample_shorter_than_the_limit_is_halved_too(text, monkeypatch):
+    asked, first = [], module.TextSample.first
+
+    def noted(sample, max_bytes):
+        asked.append(max_bytes / sample.num_bytes)
+        return first(sample, max_bytes)
+
+    monkeypatch.setattr(module.TextSample, "first", noted)
+    estimate(config_of(text), TextReader([str(text)]))
+    assert asked[0] == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("between", [0.4, 1.0, 2.0])
+def test_growth_does_not_depend_on_where_the_sample_is_cut(between):
+    part = 1000 / 2 ** (0.7 * between)  # the 0.7th power of the length
+    assert extrapolated(part, 1000, 3.0, between=between) == pytest.approx(
+        extrapolated(1000 / 2**0.7, 1000, 3.0)
+    )

@@ -24,6 +24,7 @@ class TextSample:
     def __init__(self, reads: list[_Read]) -> None:
         self._reads = reads
         self.num_replaced: dict[str, int] = {}
+        self.num_bytes = sum(len(read.chunk.text) for read in reads)
         self.disk_bytes = sum(read.disk_bytes for read in reads)
         self.read_s = sum(read.seconds for read in reads)
 

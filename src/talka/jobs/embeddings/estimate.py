@@ -74,7 +74,7 @@ def estimate(
         return None
     sample = TextSample.read(reader, SAMPLE_BYTES)
     try:
-        half = _count(config, sample.first(SAMPLE_BYTES // 2))  # also loads or compiles kernels
+        half = _count(config, sample.first(sample.num_bytes // 2))  # also loads or compiles kernels
         tiny = _count_repeatedly(config, sample.first(1))  # mostly the fixed cost of a scan
         whole = _count_repeatedly(config, sample)
     except NothingToLearnError:
@@ -84,8 +84,10 @@ def estimate(
     is_all = half.num_tokens == whole.num_tokens or growth < 1.01
     num_words, num_pairs = float(len(whole.corpus.vocabulary)), float(whole.pairs.num_pairs)
     if not is_all:
-        num_words = extrapolated(len(half.corpus.vocabulary), num_words, doublings)
-        num_pairs = extrapolated(half.pairs.num_pairs, num_pairs, doublings)
+        between = math.log2(whole.num_tokens / half.num_tokens)
+        half_words, half_pairs = len(half.corpus.vocabulary), half.pairs.num_pairs
+        num_words = extrapolated(half_words, num_words, doublings, between=between)
+        num_pairs = extrapolated(half_pairs, num_pairs, doublings, between=between)
     if config.parallel == "dimensions":
         stretched = stretch_pairs(whole.pairs, math.ceil(num_words), _SLICED_PAIRS)
         rate, trial = sliced_rate(config, stretched), SLICES.name
