@@ -40,7 +40,7 @@ class Relay:
         self._thread.start()
 
     def add(self, line: bytes) -> None:
-        """Add a line. If the buffer is full it is lost, and a later line tells how many were."""
+        """Add a line. If the buffer is full, it is dropped, and a later event has their number."""
         with self._condition:
             if self._num_bytes + len(line) > MAX_BUFFER_BYTES:
                 self._num_lost += 1
