@@ -14,9 +14,10 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["train", "graph"],
     ["data", "exchange"],
     ["compress", "engine"],
+    ["channels"],
     ["network", "profile", "plans"],
     ["events"],
-    ["inputs", "extras", "short_forms"],
+    ["inputs", "extras", "short_forms", "values"],
     ["files", "units", "threads"],
     ["errors", "machine", "compiled", "guard", "renaming"],
 ]
