@@ -7,6 +7,12 @@ from talka.errors.base import (
     UnknownNameError,
     did_you_mean,
 )
+from talka.errors.channels import (
+    ChannelClosedError,
+    ChannelTimeoutError,
+    ConnectionFailedError,
+    FrameError,
+)
 from talka.errors.files import (
     CorpusError,
     DiskFullError,
@@ -47,11 +53,15 @@ from talka.errors.work import (
 )
 
 __all__ = [
+    "ChannelClosedError",
+    "ChannelTimeoutError",
     "ClusterError",
+    "ConnectionFailedError",
     "CorpusError",
     "DescriptorLimitError",
     "DiskFullError",
     "EdgeFileError",
+    "FrameError",
     "GangError",
     "GraphError",
     "GraphTooLargeError",
