@@ -7,8 +7,8 @@
     handshake.py   proof of the secret; frames.py: headers and limits; coding.py: values as bytes
 """
 
-# from talka.channels.group import Group
+from talka.channels.group import Group
 from talka.channels.mailbox import Mailbox, MailboxOptions
 from talka.channels.rendezvous import Rendezvous
 
-__all__ = ["Mailbox", "MailboxOptions", "Rendezvous"]
+__all__ = ["Group", "Mailbox", "MailboxOptions", "Rendezvous"]

@@ -97,6 +97,7 @@ class Mailbox:
         """Links whose descriptor alone does not tell whether bytes have arrived."""
         self._listeners: list[Callable[[int, str], object]] = []
         self._numbers = itertools.count(1)
+        self._num_groups: dict[tuple[tuple[int, ...], str], itertools.count[int]] = {}
         self._epoll = select.epoll()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._epoll.register(self._wake_read, select.EPOLLIN)
@@ -222,6 +223,11 @@ class Mailbox:
     def refused(self) -> dict[str, int]:
         """Number of connections and messages that were dropped, by reason."""
         return dict(self._service.refused)
+
+    def next_of(self, ranks: tuple[int, ...], name: str) -> int:
+        """Return how many groups of these ranks and this name were opened before."""
+        with self._lock:
+            return next(self._num_groups.setdefault((ranks, name), itertools.count()))
 
     def machines(self, ranks: Sequence[int]) -> list[str]:
         """Return an identifier of the machine of each rank."""
@@ -400,8 +406,8 @@ class Mailbox:
         try:
             if receive.into is None:
                 receive.data = arrival.data
-            else:
-                receive.room_for(arrival.num_bytes)[:] = arrival.data
+            elif len(room := receive.room_for(arrival.num_bytes)):
+                room[:] = arrival.data
         except ValueError as error:
             receive.error = error
         with self._lock:

@@ -1,0 +1,356 @@
+"""Ranks that exchange messages: send, receive, and collectives.
+
+    group.send(array, to=1, tag="gradients")
+    array = group.receive(source=0, tag="gradients")
+    total = group.all_reduce(array)
+
+A group is all ranks of a job, or any subset of them. Opening one costs nothing: all groups of a
+process share its connections, and messages of different groups never meet.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgpack
+import numpy as np
+
+from talka.channels.calls import CallLog
+from talka.channels.choosing import ASSUMED, assumed_network, check_algorithm, choose
+from talka.channels.coding import decoded, encoded
+from talka.channels.collectives import direct, ring, tree, waiting
+from talka.channels.collectives.port import run
+from talka.channels.mailbox import Mailbox
+from talka.channels.operations import Buffer, Receive
+from talka.channels.reducing import Operand, Reduction
+from talka.channels.round import Round
+from talka.errors import InvalidValueError
+from talka.network import Network
+
+_MAX_RANKS_WITHOUT_TREE: Final = 8
+"""Up to this many, the root of a broadcast tells all ranks itself what follows."""
+_TEXT: Final = 1 << 62
+"""Bit of the number of a tag that is text."""
+_INLINE_BYTES: Final = 1 << 15
+"""Bytes up to which a broadcast value is sent with its description."""
+
+
+class _Announcement(NamedTuple):
+    """What the root of a broadcast tells the others first."""
+
+    description: bytes
+    num_bytes: int
+    inline: bytes
+
+
+class Group:
+    """One rank among the ranks of a group; ranks are numbered within the group."""
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        ranks: Sequence[int] | None = None,
+        *,
+        network: Network | None = None,
+        log: CallLog | None = None,
+        name: str = "",
+    ) -> None:
+        self.global_ranks = tuple(range(mailbox.size) if ranks is None else ranks)
+        if mailbox.rank not in self.global_ranks:
+            allowed = f"ranks with {mailbox.rank} among them, the rank of this process"
+            raise InvalidValueError("ranks of a group", self.global_ranks, allowed)
+        if len(set(self.global_ranks)) < len(self.global_ranks):
+            raise InvalidValueError("ranks of a group", self.global_ranks, "each rank once")
+        self.rank, self.size = self.global_ranks.index(mailbox.rank), len(self.global_ranks)
+        self.mailbox = mailbox
+        self.context = _context(self.global_ranks, mailbox.next_of(self.global_ranks, name), name)
+        self._network, self._log = network, log
+        self._assumed: Network | None = None
+        self._calls = itertools.count()
+
+    @property
+    def known_network(self) -> Network | None:
+        """Links between the ranks as they were given; those of one machine are always known."""
+        return self._network
+
+    @property
+    def network(self) -> Network:
+        """Links between the ranks, by which algorithms are chosen; assumed if none were given."""
+        if self._assumed is None:
+            machines = self.mailbox.machines(self.global_ranks)
+            assumed = assumed_network(machines) or Network.equal(ASSUMED, self.size)
+            self._assumed = assumed if self._network is None else self._network
+            if len(set(machines)) == 1:
+                self._network = self._assumed
+        return self._assumed
+
+    # Point to point.
+
+    def send(
+        self, value: Any, *, to: int, tag: int | str = 0, timeout_s: float | None = None
+    ) -> None:
+        """Send a value to a rank, without waiting for its receiver.
+
+        Waits only if more than `buffer_bytes` are on their way to that rank. The value may be
+        changed afterwards.
+
+        Raises LostWorkerError if the rank has ended, ChannelTimeoutError, NotStorableError.
+        """
+        description, body = encoded(value)
+        peer = self._peer(to, "to")
+        self.mailbox.wait_for_room(peer, len(body), timeout_s)
+        send = self.mailbox.post_send(
+            peer,
+            body,
+            tag=tag_number(tag),
+            context=self.context,
+            description=description,
+            copy=True,
+        )
+        if send.error is not None:
+            raise send.error
+
+    def receive(
+        self,
+        *,
+        source: int | None = None,
+        tag: int | str = 0,
+        timeout_s: float | None = None,
+        out: Any = None,
+    ) -> Any:
+        """Wait for a value from a rank, or from any rank, and return it.
+
+        Arrays are received into `out` if it is given.
+
+        Raises LostWorkerError if the rank has ended, and ChannelTimeoutError.
+        """
+        return self._received(self._post(source, tag_number(tag), out), out, timeout_s)
+
+    def receive_from_any(
+        self, *, tag: int | str = 0, timeout_s: float | None = None
+    ) -> tuple[int, Any]:
+        """Wait for a value from any rank; return its rank and the value."""
+        receive = self._post(None, tag_number(tag), None)
+        value = self._received(receive, None, timeout_s)
+        return self.global_ranks.index(receive.source), value
+
+    def _post(self, source: int | None, tag: int, out: Any) -> Receive:
+        peer = None if source is None else self._peer(source, "source")
+        into = None if out is None else encoded(out)[1]
+        return self.mailbox.post_receive(peer, tag=tag, context=self.context, into=into)
+
+    def _received(self, receive: Receive, out: Any, timeout_s: float | None = None) -> Any:
+        receive.wait(timeout_s)
+        value = decoded(receive.description, receive.data)
+        return value if out is None else out
+
+    def _peer(self, rank: int, name: str) -> int:
+        if not 0 <= rank < self.size:
+            raise InvalidValueError(name, rank, f"a rank from 0 to {self.size - 1}")
+        return self.global_ranks[rank]
+
+    # Collectives: all ranks of the group call them, in the same order.
+
+    def barrier(self) -> None:
+        """Wait until all ranks of the group have called this."""
+        with self._timed("barrier", 0) as call:
+            run(waiting.barrier(call, np.zeros(1, np.uint8)))
+
+    def broadcast(
+        self, value: Any = None, *, root: int = 0, algorithm: str | None = None, out: Any = None
+    ) -> Any:
+        """Return the value of the root on all ranks; other ranks need not give one.
+
+        algorithm
+            "direct", "tree" (O(log P) hops) or "chain" (long values in parts along all ranks); by
+            default the one that is cheapest on the network. All ranks must give the same.
+        out
+            Memory for an array, on ranks other than the root.
+        """
+        check_algorithm("broadcast", algorithm)
+        root = self._root(root)
+        if self.size == 1:
+            return value
+        description, body = encoded(value) if self.rank == root else (b"", memoryview(b""))
+        with self._timed("broadcast", len(body)) as call:
+            announcement = self._announced(call, root, description, body, algorithm)
+            call.num_bytes = announcement.num_bytes
+            if self.rank != root:
+                into = None if out is None else encoded(out)[1]
+                body = call.buffer(announcement.num_bytes, into)
+                body[: len(announcement.inline)] = announcement.inline
+            if announcement.num_bytes > len(announcement.inline):
+                chosen = algorithm or choose("broadcast", self.network, announcement.num_bytes)
+                call.algorithm = chosen
+                run(_BROADCASTS[chosen](call, np.frombuffer(body, np.uint8), root))
+        if self.rank == root:
+            return value
+        return decoded(announcement.description, body) if out is None else out
+
+    def _announced(
+        self, call: Round, root: int, description: bytes, body: Buffer, algorithm: str | None
+    ) -> _Announcement:
+        """Send the description of the root's value, and the value itself if it is short."""
+        data = b""
+        if self.rank == root:
+            inline = bytes(body) if len(body) <= _INLINE_BYTES else b""
+            data = msgpack.packb(_Announcement(description, len(body), inline))
+        family = tree.Family(self.rank, self.size, root)
+        is_tree = algorithm == "tree" or self.size > _MAX_RANKS_WITHOUT_TREE
+        call.algorithm = "tree" if is_tree else "direct"
+        if self.rank != root:
+            source = family.parent if is_tree else root
+            assert source is not None
+            data = call.receive_bytes(source, phase=15)
+        children = family.children if is_tree else [r for r in range(self.size) if r != root]
+        if is_tree or self.rank == root:
+            call.keep([call.send_bytes(data, child, phase=15) for child in reversed(children)])
+        return _Announcement(*msgpack.unpackb(data))
+
+    def scatter(self, values: Sequence[Any] | None = None, *, root: int = 0, out: Any = None) -> Any:
+        """Return the i-th value of the root on rank i; other ranks need not give any."""
+        root = self._root(root)
+        with self._timed("scatter", 0) as call:
+            if self.rank != root:
+                return call.receive_value(root, out)
+            if values is None or len(values) != self.size:
+                given = None if values is None else len(values)
+                raise InvalidValueError("number of values to scatter", given, f"{self.size}, one per rank")
+            sends = [call.send_value(values[peer], peer) for peer in call.others()]
+            call.num_bytes = sum(send.num_bytes for send in sends)
+            call.keep(sends)
+            return values[root]
+
+    def gather(self, value: Any, *, root: int = 0, out: Sequence[Any] | None = None) -> list[Any] | None:
+        """Return the values of all ranks in order of rank on the root; None on the others."""
+        root = self._root(root)
+        with self._timed("gather", 0) as call:
+            if self.rank != root:
+                send = call.send_value(value, root)
+                call.num_bytes = send.num_bytes
+                call.keep([send])
+                return None
+            return self._collected(call, value, out)
+
+    def all_gather(self, value: Any, *, out: Sequence[Any] | None = None) -> list[Any]:
+        """Return the values of all ranks in order of rank."""
+        with self._timed("all_gather", 0) as call:
+            sends = [call.send_value(value, peer) for peer in call.others()]
+            call.num_bytes = sends[0].num_bytes if sends else 0
+            call.keep(sends)
+            return self._collected(call, value, out)
+
+    def all_to_all(self, values: Sequence[Any], *, out: Sequence[Any] | None = None) -> list[Any]:
+        """Send the i-th value to rank i; return the values for this rank, in order of rank."""
+        if len(values) != self.size:
+            raise InvalidValueError("number of values", len(values), f"{self.size}, one per rank")
+        with self._timed("all_to_all", 0) as call:
+            sends = [call.send_value(values[peer], peer) for peer in call.others()]
+            call.num_bytes = sum(send.num_bytes for send in sends)
+            call.keep(sends)
+            return self._collected(call, values[self.rank], out)
+
+    def _collected(self, call: Round, own: Any, out: Sequence[Any] | None) -> list[Any]:
+        received = call.receive_values(call.others(), out)
+        received[self.rank] = own
+        return [received[rank] for rank in range(self.size)]
+
+    def reduce(
+        self,
+        value: Any,
+        *,
+        root: int = 0,
+        operation: Reduction = "sum",
+        algorithm: str | None = None,
+    ) -> Any:
+        """Combine the values of all ranks; return the result on the root, None on the others.
+
+        Values are numbers, or arrays or tensors of one type and shape.
+
+        operation
+            "sum", "mean", "min", "max" or "product".
+        algorithm
+            "direct", "tree" (O(log P) hops) or "scattered" (each rank combines a slice).
+        """
+        check_algorithm("reduce", algorithm)
+        root, operand = self._root(root), Operand(value, operation)
+        with self._timed("reduce", operand.num_bytes, operand) as call:
+            chosen = algorithm or choose("reduce", self.network, operand.num_bytes)
+            call.algorithm = chosen
+            if self.size > 1:
+                run(_REDUCTIONS[chosen](call, operand.flat, root))
+        return operand.result(self.size) if self.rank == root else None
+
+    def all_reduce(
+        self,
+        value: Any,
+        *,
+        operation: Reduction = "sum",
+        algorithm: str | None = None,
+        out: Any = None,
+    ) -> Any:
+        """Combine the values of all ranks and return the result, the same bits on each.
+
+        operation
+            As for `reduce`.
+        algorithm
+            "ring", "direct" (two hops), "gathered" (one hop, for short arrays) or "tree" (O(log P)
+            hops: reduce and broadcast).
+        out
+            Memory for the result; may be `value` itself.
+        """
+        check_algorithm("all_reduce", algorithm)
+        operand = Operand(value, operation, out)
+        with self._timed("all_reduce", operand.num_bytes, operand) as call:
+            chosen = algorithm or choose("all_reduce", self.network, operand.num_bytes)
+            call.algorithm = chosen
+            if self.size > 1:
+                run(_ALL_REDUCTIONS[chosen](call, operand.flat))
+        return operand.result(self.size)
+
+    def _timed(self, name: str, num_bytes: int, operand: Operand | None = None) -> Round:
+        return Round(self, name, next(self._calls), num_bytes, operand, self._log)
+
+    def _root(self, root: int) -> int:
+        if not 0 <= root < self.size:
+            raise InvalidValueError("root", root, f"a rank from 0 to {self.size - 1}")
+        return root
+
+
+_BROADCASTS: Final = {
+    "direct": direct.direct_broadcast,
+    "tree": tree.tree_broadcast,
+    "chain": ring.chain_broadcast,
+}
+_REDUCTIONS: Final = {
+    "direct": direct.direct_reduce,
+    "tree": tree.tree_reduce,
+    "scattered": direct.scattered_reduce,
+}
+_ALL_REDUCTIONS: Final = {
+    "ring": ring.ring_all_reduce,
+    "direct": direct.direct_all_reduce,
+    "gathered": direct.gathered_all_reduce,
+    "tree": tree.tree_all_reduce,
+}
+
+
+def tag_number(tag: int | str) -> int:
+    """Return the number of a tag in messages.
+
+    >>> tag_number(7), tag_number("gradients") == tag_number("gradients")
+    (7, True)
+    """
+    if isinstance(tag, str):
+        digest = hashlib.blake2b(tag.encode(), digest_size=7).digest()
+        return _TEXT | int.from_bytes(digest, "big")
+    if not 0 <= tag < _TEXT:
+        raise InvalidValueError("tag", tag, "text, or a whole number from 0 to 2^62 - 1")
+    return tag
+
+
+def _context(ranks: tuple[int, ...], number: int, name: str) -> int:
+    """Return the number of a group, which its members compute without a message."""
+    text = f"{name} {number} {ranks}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

@@ -1,0 +1,147 @@
+"""One call of a collective: its messages, its memory and its time."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from talka.channels.calls import CallLog
+from talka.channels.coding import array_of, decoded, encoded
+from talka.channels.collectives.port import Array, Awaited
+from talka.channels.collectives.port import others as other_ranks
+from talka.channels.operations import Buffer, Receive, Send, new_buffer
+from talka.channels.reducing import Operand
+
+if TYPE_CHECKING:
+    from talka.channels.group import Group
+
+_PHASES: Final = 1 << 8
+_COLLECTIVE: Final = 1 << 63
+"""Bit of the tag that tells messages of collectives from those of `send`."""
+
+
+class Round:
+    """A `Port` for one call; a context manager that waits for its sends and takes the time."""
+
+    def __init__(
+        self,
+        group: "Group",
+        name: str,
+        number: int,
+        num_bytes: int,
+        operand: Operand | None,
+        log: CallLog | None,
+    ) -> None:
+        self.rank, self.num_workers = group.rank, group.size
+        self.num_bytes = num_bytes
+        self.algorithm = "dissemination" if name == "barrier" else "direct"
+        self._group, self._name, self._log = group, name, log
+        self._tag = _COLLECTIVE | (number * _PHASES) % _COLLECTIVE
+        self._sends: list[Awaited] = []
+        self._free: list[Array] = []
+        self.operand = operand
+        self._start_s = 0.0
+
+    def __enter__(self) -> "Round":
+        self._start_s = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            return
+        for send in self._sends:
+            send.wait()
+        if self._log is not None:
+            seconds = time.perf_counter() - self._start_s
+            network = self._group.known_network
+            self._log.add(self._name, self.algorithm, self.num_bytes, seconds, network)
+
+    def others(self) -> list[int]:
+        """Return the ranks of the others, the next one first."""
+        return other_ranks(self)
+
+    def keep(self, sends: Sequence[Awaited]) -> None:
+        """Wait for these sends before the call ends."""
+        self._sends += sends
+
+    # The port of a pattern.
+
+    def send(self, array: Array, to: int, *, phase: int = 0) -> Send:
+        return self._send(_memory(array), to, phase)
+
+    def receive(self, into: Array, source: int, *, phase: int = 0) -> Receive:
+        return self._receive(source, phase, _memory(into))
+
+    def scratch(self, like: Array) -> Array:
+        if isinstance(like, np.ndarray):
+            return np.empty_like(like)
+        return like.new_empty(like.shape)
+
+    def combine(self, into: Array, part: Array) -> None:
+        assert self.operand is not None
+        self.operand.combine(into, part)
+
+    # Whole values.
+
+    def send_value(self, value: Any, to: int) -> Send:
+        """Start to send a value with its description."""
+        description, body = encoded(value)
+        return self._send(body, to, 0, description)
+
+    def receive_value(self, source: int, out: Any = None) -> Any:
+        """Wait for a value, and return it."""
+        return self.receive_values([source], None if out is None else {source: out})[source]
+
+    def receive_values(self, sources: Sequence[int], out: Any = None) -> dict[int, Any]:
+        """Wait for a value from each of these ranks."""
+        receives = {
+            source: self._receive(source, 0, None if out is None else encoded(out[source])[1])
+            for source in sources
+        }
+        values = {}
+        for source, receive in receives.items():
+            receive.wait()
+            value = decoded(receive.description, receive.data)
+            values[source] = value if out is None else out[source]
+        return values
+
+    def send_bytes(self, data: bytes, to: int, *, phase: int) -> Send:
+        """Start to send bytes."""
+        return self._send(memoryview(data), to, phase)
+
+    def receive_bytes(self, source: int, *, phase: int) -> bytes:
+        """Wait for bytes, and return them."""
+        receive = self._receive(source, phase, None)
+        receive.wait()
+        return bytes(receive.data)
+
+    def buffer(self, num_bytes: int, into: Buffer | None) -> Buffer:
+        """Return memory of this length: the beginning of `into` if it is given."""
+        if into is None:
+            return new_buffer(num_bytes)
+        if len(into) != num_bytes:
+            raise ValueError(f"`out` has {len(into)} bytes, and the value {num_bytes}")
+        return into
+
+    def _send(self, body: Buffer, to: int, phase: int, description: bytes = b"") -> Send:
+        group = self._group
+        return group.mailbox.post_send(
+            group.global_ranks[to],
+            body,
+            tag=self._tag + phase,
+            context=group.context,
+            description=description,
+        )
+
+    def _receive(self, source: int, phase: int, into: Buffer | None) -> Receive:
+        group = self._group
+        return group.mailbox.post_receive(
+            group.global_ranks[source], tag=self._tag + phase, context=group.context, into=into
+        )
+
+
+def _memory(array: Array) -> Buffer:
+    if not isinstance(array, np.ndarray):
+        array = array_of(array)
+    return memoryview(array.view(np.uint8)) if array.nbytes else memoryview(b"")

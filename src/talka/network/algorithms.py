@@ -1,0 +1,106 @@
+"""Algorithms of collectives: several ways to reach the same result, each with its cost.
+
+`talka.channels` runs them, and chooses the cheapest by this table. B is the bytes of one worker's
+value; formulas are for equal links (latency a, B / rate = b).
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from talka.errors import UnknownNameError
+from talka.network import collectives, exchanges
+from talka.network.cost import Cost, cost_of_rounds, no_cost
+from talka.network.link import Network, check_bytes, share_of
+from talka.units import format_bytes
+
+CHUNK_BYTES: Final = 1 << 20
+"""Longer values are sent in parts of this size where they are passed on as they arrive."""
+
+
+def direct_broadcast(network: Network, payload_bytes: float) -> Cost:
+    """Send the root's payload to each worker: a + (P-1) b seconds, all from one port."""
+    pairs = [(0, rank) for rank in range(1, network.num_workers)]
+    cost = cost_of_rounds(network, [pairs], payload_bytes)
+    return cost.because(f"(P-1) B = {format_bytes(cost.total_bytes)} from the root")
+
+
+def chain_broadcast(network: Network, payload_bytes: float) -> Cost:
+    """Pass the root's payload on in parts of c bytes: (P-1) a + b + (P-2) c / rate seconds.
+
+    With unequal links, the slowest path sets the pace of all parts.
+    """
+    num_workers, size = network.num_workers, check_bytes(payload_bytes)
+    if num_workers == 1:
+        return no_cost(1)
+    part = min(size, float(CHUNK_BYTES))
+    paths = [network.path(rank, rank + 1) for rank in range(num_workers - 1)]
+    slowest = min(path.rate_bits_per_s for path in paths)
+    part_s = sum(8 * part / path.rate_bits_per_s for path in paths)
+    seconds = sum(path.latency_s for path in paths) + part_s + 8 * (size - part) / slowest
+    return Cost(
+        (*(size,) * (num_workers - 1), 0.0),
+        (0.0, *(size,) * (num_workers - 1)),
+        seconds,
+        num_rounds=num_workers - 1,
+        reason=f"B = {format_bytes(size)} from each worker to the next, in parts",
+    )
+
+
+def scattered_reduce(network: Network, payload_bytes: float) -> Cost:
+    """Combine a slice at each worker, then gather them: 2 a + 2 (P-1)/P b seconds."""
+    piece = share_of(payload_bytes, network.num_workers)
+    cost = collectives.all_to_all(network, payload_bytes) + collectives.gather(network, piece)
+    return cost.because(f"slices of B/P = {format_bytes(piece)} to their owners, then to the root")
+
+
+ALGORITHMS: Final[dict[str, dict[str, Callable[[Network, float], Cost]]]] = {
+    "broadcast": {
+        "direct": direct_broadcast,
+        "tree": collectives.broadcast,
+        "chain": chain_broadcast,
+    },
+    "reduce": {
+        "direct": collectives.gather,
+        "tree": collectives.reduce,
+        "scattered": scattered_reduce,
+    },
+    "all_reduce": {
+        "gathered": exchanges.all_gather,
+        "direct": exchanges.two_phase,
+        "ring": collectives.all_reduce,
+        "tree": exchanges.tree,
+    },
+    "gather": {"direct": collectives.gather},
+    "scatter": {"direct": collectives.scatter},
+    "all_gather": {"direct": exchanges.all_gather},
+    "all_to_all": {"direct": collectives.all_to_all},
+    "barrier": {"dissemination": lambda network, _: collectives.barrier(network)},
+}
+"""Cost of each algorithm of each collective. The first of equally cheap ones is chosen."""
+
+
+def algorithm_cost(collective: str, algorithm: str, network: Network, payload_bytes: float) -> Cost:
+    """Return the cost of a collective by one of its algorithms.
+
+    Raises UnknownNameError if it has no such algorithm.
+    """
+    known = ALGORITHMS[collective]
+    if algorithm not in known:
+        raise UnknownNameError(f"algorithm of {collective}", algorithm, tuple(known))
+    return known[algorithm](network, payload_bytes)
+
+
+def cheapest_algorithm(collective: str, network: Network, payload_bytes: float) -> str:
+    """Return the name of the fastest algorithm.
+
+    >>> from talka.network.link import Link
+    >>> network = Network.equal(Link(0.0001, 1e9), 8)
+    >>> [cheapest_algorithm("all_reduce", network, size) for size in (100, 10_000_000)]
+    ['gathered', 'direct']
+    """
+    algorithms = ALGORITHMS[collective]
+
+    def seconds(name: str) -> float:
+        return float(f"{algorithms[name](network, payload_bytes).seconds:.9g}")
+
+    return min(algorithms, key=seconds)
