@@ -263,6 +263,7 @@ class Group:
         root: int = 0,
         operation: Reduction = "sum",
         algorithm: str | None = None,
+        out: Any = None,
     ) -> Any:
         """Combine the values of all ranks; return the result on the root, None on the others.
 
@@ -272,9 +273,11 @@ class Group:
             "sum", "mean", "min", "max" or "product".
         algorithm
             "direct", "tree" (O(log P) hops) or "scattered" (each rank combines a slice).
+        out
+            Memory for the result, which ranks other than the root use as well.
         """
         check_algorithm("reduce", algorithm)
-        root, operand = self._root(root), Operand(value, operation)
+        root, operand = self._root(root), Operand(value, operation, out)
         with self._timed("reduce", operand.num_bytes, operand) as call:
             chosen = algorithm or choose("reduce", self.network, operand.num_bytes)
             call.algorithm = chosen

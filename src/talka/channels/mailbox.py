@@ -85,7 +85,7 @@ class Mailbox:
         self._changed = threading.Condition(self._lock)
         self._num_waiting = 0
         self._is_driven = False
-        self._is_closed = False
+        self.is_closed = False
         self._matching = Matching()
         self._outgoing: dict[int, Link] = {}
         self._incoming: dict[int, Link] = {}
@@ -235,7 +235,7 @@ class Mailbox:
 
     def close(self) -> None:
         """Wait until messages are sent, then close all connections. May be called twice."""
-        if self._is_closed:
+        if self.is_closed:
             return
         deadline = time.monotonic() + _CLOSE_S
         while any(link.pending_bytes for link in self._living()) and time.monotonic() < deadline:
@@ -246,7 +246,7 @@ class Mailbox:
         self._abandon()
 
     def _abandon(self) -> None:
-        self._is_closed = True
+        self.is_closed = True
         self._service.close()
         with self._lock:
             links = list(self._by_descriptor.values())
@@ -295,7 +295,7 @@ class Mailbox:
     def lose(self, rank: int, how: str) -> None:
         """Record that a rank has ended: operations that need it fail, at once or after its last message."""
         with self._lock:
-            if rank in self.lost or rank == self.rank or self._is_closed:
+            if rank in self.lost or rank == self.rank or self.is_closed:
                 return
             self.lost[rank] = how
             incoming = self._incoming.get(rank)
@@ -586,7 +586,7 @@ class Mailbox:
         send.is_done = True
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise ChannelClosedError
 
     def _wake(self) -> None:

@@ -12,6 +12,7 @@ from talka.errors.channels import (
     ChannelTimeoutError,
     ConnectionFailedError,
     FrameError,
+    RendezvousTimeoutError,
 )
 from talka.errors.files import (
     CorpusError,
@@ -83,6 +84,7 @@ __all__ = [
     "PayloadError",
     "ProgramError",
     "ReleasedError",
+    "RendezvousTimeoutError",
     "RunDirectoryError",
     "SavedStateError",
     "SpecError",
