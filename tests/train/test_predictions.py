@@ -8,7 +8,7 @@ from talka.engine import Embedded
 from talka.errors import InvalidValueError, SpecError
 from talka.exchange import EXCHANGES, CodecRates
 from talka.exchange.registry import codec_of, default_name
-from talka.exchange.topologies.sums import Family
+from talka.channels.collectives.tree import Family
 from talka.network import Link, Network
 from talka.train.codecs import attached_codec
 from talka.train.predictions import DEFAULT_SPECS, fastest, predict_steps

@@ -27,7 +27,9 @@ class CallLog:
         self, name: str, algorithm: str, num_bytes: int, seconds: float, network: Network | None
     ) -> None:
         """Add a call; from time to time, emit the sums so far."""
-        predicted_s = None if network is None else self._predicted(name, algorithm, num_bytes, network)
+        predicted_s = (
+            None if network is None else self._predicted(name, algorithm, num_bytes, network)
+        )
         with self._lock:
             key = (name, algorithm, num_bytes.bit_length())
             sums = self._sums.setdefault(key, [0, 0, 0.0, 0.0])

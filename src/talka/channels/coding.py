@@ -1,8 +1,8 @@
 """Values as messages: a short description and a body. Nothing is pickled.
 
-    numpy arrays, tensors   type and shape; the body is their memory, which is not copied
-    Arrow                   the body is an Arrow IPC file
-    plain values            msgpack: None, bool, int, float, str, bytes; lists, tuples, dicts of them
+numpy arrays, tensors   type and shape; the body is their memory, which is not copied
+Arrow                   the body is an Arrow IPC file
+plain values            msgpack: None, bool, int, float, str, bytes; lists, tuples, dicts of them
 """
 
 import sys
@@ -12,7 +12,7 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-from talka.channels.operations import Buffer
+from talka.channels.operations import Buffer, bytes_of
 from talka.errors import FrameError, NotStorableError
 from talka.values import PackedValue, dtype_of, dtype_text, from_foreign, to_buffer, to_storable
 
@@ -82,8 +82,7 @@ def array_of(tensor: Any) -> "np.ndarray[Any, Any]":
 
 
 def _memory(array: "np.ndarray[Any, Any]") -> Buffer:
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
+    return bytes_of(np.ascontiguousarray(array))
 
 
 def _described(kind: str, name: str, shape: tuple[int, ...]) -> bytes:

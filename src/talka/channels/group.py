@@ -85,6 +85,10 @@ class Group:
                 self._network = self._assumed
         return self._assumed
 
+    def close(self) -> None:
+        """Forget the group's messages that nobody has received, and fail nobody."""
+        self.mailbox.forget(self.context)
+
     # Point to point.
 
     def send(
@@ -208,7 +212,9 @@ class Group:
             call.keep([call.send_bytes(data, child, phase=15) for child in reversed(children)])
         return _Announcement(*msgpack.unpackb(data))
 
-    def scatter(self, values: Sequence[Any] | None = None, *, root: int = 0, out: Any = None) -> Any:
+    def scatter(
+        self, values: Sequence[Any] | None = None, *, root: int = 0, out: Any = None
+    ) -> Any:
         """Return the i-th value of the root on rank i; other ranks need not give any."""
         root = self._root(root)
         with self._timed("scatter", 0) as call:
@@ -216,13 +222,17 @@ class Group:
                 return call.receive_value(root, out)
             if values is None or len(values) != self.size:
                 given = None if values is None else len(values)
-                raise InvalidValueError("number of values to scatter", given, f"{self.size}, one per rank")
+                raise InvalidValueError(
+                    "number of values to scatter", given, f"{self.size}, one per rank"
+                )
             sends = [call.send_value(values[peer], peer) for peer in call.others()]
             call.num_bytes = sum(send.num_bytes for send in sends)
             call.keep(sends)
             return values[root]
 
-    def gather(self, value: Any, *, root: int = 0, out: Sequence[Any] | None = None) -> list[Any] | None:
+    def gather(
+        self, value: Any, *, root: int = 0, out: Sequence[Any] | None = None
+    ) -> list[Any] | None:
         """Return the values of all ranks in order of rank on the root; None on the others."""
         root = self._root(root)
         with self._timed("gather", 0) as call:

@@ -16,10 +16,10 @@ from talka.channels.streams import Stream
 _READ_BYTES = 1 << 17
 _BUDGET_BYTES = 1 << 22
 """Bytes that one link may read before the others have their turn."""
-assert _READ_BYTES >= HEADER.size + MAX_DESCRIPTION_BYTES
+assert HEADER.size + MAX_DESCRIPTION_BYTES <= _READ_BYTES
 
 
-class Pause(Exception):  # noqa: N818  # not an error
+class Pause(Exception):  # not an error
     """The receiver has no room for this message yet."""
 
 

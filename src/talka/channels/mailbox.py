@@ -119,7 +119,9 @@ class Mailbox:
     ) -> Send:
         """Start to send bytes. Unless `copy`, they must not change before the send is done."""
         if len(description) > MAX_DESCRIPTION_BYTES - REMOTE_BODY.size:
-            raise InvalidValueError("description of a message", len(description), "at most 65,520 bytes")
+            raise InvalidValueError(
+                "description of a message", len(description), "at most 65,520 bytes"
+            )
         if len(body) > self.options.max_message_bytes:
             allowed = f"at most {self.options.max_message_bytes} bytes (max_message_bytes)"
             raise InvalidValueError("length of a message", len(body), allowed)
@@ -147,7 +149,9 @@ class Mailbox:
         with self._lock:
             link.pending_bytes += len(body)
         try:
-            is_written = link.writer.put([memoryview(header + description), *views], send, copy=copy)
+            is_written = link.writer.put(
+                [memoryview(header + description), *views], send, copy=copy
+            )
         except OSError as error:
             self.lose(to, _reason(error))
             is_written = True
@@ -194,7 +198,9 @@ class Mailbox:
             if left_s is not None and left_s <= 0:
                 assert timeout_s is not None
                 raise ChannelTimeoutError(f"send to rank {to}, which does not receive", timeout_s)
-            self._progress(lambda: link.pending_bytes + num_bytes <= limit or to in self.lost, left_s)
+            self._progress(
+                lambda: link.pending_bytes + num_bytes <= limit or to in self.lost, left_s
+            )
 
     def wait(self, operation: Operation, timeout_s: float | None = None) -> None:
         """Wait until an operation is done; it keeps its error."""
@@ -228,6 +234,11 @@ class Mailbox:
         """Return how many groups of these ranks and this name were opened before."""
         with self._lock:
             return next(self._num_groups.setdefault((ranks, name), itertools.count()))
+
+    def forget(self, context: int) -> None:
+        """Drop receives and messages of a group that is closed."""
+        with self._lock:
+            self._matching.forget(context)
 
     def machines(self, ranks: Sequence[int]) -> list[str]:
         """Return an identifier of the machine of each rank."""

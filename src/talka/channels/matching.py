@@ -115,3 +115,11 @@ class Matching:
                         self.inbox_bytes -= arrival.num_bytes
             if not arrivals:
                 del self._arrivals[key]
+
+    def forget(self, context: int) -> None:
+        """Drop receives and messages of one context."""
+        for waiting in (self._receives, self._arrivals):
+            for key in [key for key in waiting if key[0] == context]:
+                for message in waiting.pop(key):
+                    if isinstance(message, Arrival) and message.data is not None:
+                        self.inbox_bytes -= message.num_bytes

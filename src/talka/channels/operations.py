@@ -1,6 +1,6 @@
 """Sends and receives in progress."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -85,4 +85,12 @@ class Receive(Operation):
 
 def new_buffer(num_bytes: int) -> Buffer:
     """Return memory with undefined content: clearing it would take as long as receiving."""
-    return memoryview(np.empty(num_bytes, np.uint8))
+    return bytes_of(np.empty(num_bytes, np.uint8))
+
+
+def bytes_of(array: "np.ndarray[Any, Any]") -> Buffer:
+    """Return the memory of a contiguous array as bytes."""
+    if not array.nbytes:
+        return memoryview(b"")
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat)

@@ -10,7 +10,7 @@ from talka.channels.calls import CallLog
 from talka.channels.coding import array_of, decoded, encoded
 from talka.channels.collectives.port import Array, Awaited
 from talka.channels.collectives.port import others as other_ranks
-from talka.channels.operations import Buffer, Receive, Send, new_buffer
+from talka.channels.operations import Buffer, Receive, Send, bytes_of, new_buffer
 from talka.channels.reducing import Operand
 
 if TYPE_CHECKING:
@@ -142,6 +142,4 @@ class Round:
 
 
 def _memory(array: Array) -> Buffer:
-    if not isinstance(array, np.ndarray):
-        array = array_of(array)
-    return memoryview(array.view(np.uint8)) if array.nbytes else memoryview(b"")
+    return bytes_of(array if isinstance(array, np.ndarray) else array_of(array))

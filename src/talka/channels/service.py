@@ -137,8 +137,12 @@ class Service:
                 continue
             if link.writer.is_empty:
                 self.forget(link)
-                if not link.writer.is_empty:  # filled in the meantime
-                    self.flush_later(link)
+                self._flush_if_filled(link)
+
+    def _flush_if_filled(self, link: Link) -> None:
+        """Continue with a link that was filled after its queue was found empty."""
+        if not link.writer.is_empty:
+            self.flush_later(link)
 
     def _send_alive(self) -> None:
         """Tell every rank that sends to this one that this process is running."""
@@ -163,7 +167,7 @@ class Service:
             self.refuse("too many handshakes at once")
             connection.close()
             return
-        connection.setblocking(False)
+        connection.settimeout(0)
         handshake = _Handshake(connection.recv, connection.send, self._acceptor())
         self._handshakes[connection.fileno()] = (connection, handshake)
         self._epoll.register(connection.fileno(), select.EPOLLIN)
@@ -206,7 +210,9 @@ class Service:
         """Continue the handshakes of encrypted streams, which wait for one rank each."""
         for peer, stream in list(self._connector.curve_streams.items()):
             if peer not in self._encrypted:
-                self._encrypted[peer] = _Handshake(stream.recv_now, stream.sendall, self._acceptor())
+                self._encrypted[peer] = _Handshake(
+                    stream.recv_now, stream.sendall, self._acceptor()
+                )
             try:
                 while not self._encrypted[peer].advance():
                     pass

@@ -55,7 +55,7 @@ class SocketStream:
     poll_s: float | None = None
 
     def __init__(self, connection: socket.socket) -> None:
-        connection.setblocking(False)
+        connection.settimeout(0)
         if connection.family == socket.AF_INET:
             keep_alive(connection)
         else:
@@ -119,7 +119,7 @@ def listen_unix(name: str) -> socket.socket:
         on_failure.callback(listener.close)
         listener.bind("\0" + name)
         listener.listen(_BACKLOG)
-        listener.setblocking(False)
+        listener.settimeout(0)
         on_failure.pop_all()
     return listener
 
@@ -127,7 +127,7 @@ def listen_unix(name: str) -> socket.socket:
 def listen_tcp(host: str) -> socket.socket:
     """Listen at a free port of one address."""
     listener = socket.create_server((host, 0), backlog=_BACKLOG)
-    listener.setblocking(False)
+    listener.settimeout(0)
     return listener
 
 

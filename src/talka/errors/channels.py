@@ -61,7 +61,9 @@ class ConnectionFailedError(TalkaError, ConnectionError):
         self.rank, self.address, self.problem, self.advice = rank, address, problem, advice
 
     def __str__(self) -> str:
-        return f"rank {self.rank} cannot be reached at {self.address} ({self.problem}). {self.advice}"
+        return (
+            f"rank {self.rank} cannot be reached at {self.address} ({self.problem}). {self.advice}"
+        )
 
 
 class RendezvousTimeoutError(TalkaError, TimeoutError):

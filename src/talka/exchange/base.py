@@ -12,46 +12,42 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.futures import Future
 
+from talka.channels.collectives.port import Steps
 from talka.compress import Layout, Piece, State
 from talka.compress.layout import nameless
 from talka.errors import InvalidValueError
 from talka.exchange.buffers import Buffers
 from talka.exchange.call import Call
-from talka.exchange.conveyor import Conveyor, Steps
+from talka.exchange.conveyor import Conveyor
 from talka.exchange.meter import Meter
 from talka.exchange.momentum import Momentum
 from talka.exchange.power_sgd import Codec
 from talka.exchange.pricing.price import FREE, CodecRates, Price
 from talka.exchange.snapshot import Snapshot
+from talka.exchange.transport import Members, group_of
 from talka.network import Network
 
-TAGS_PER_CALL = 64
-MAX_TAG = 1 << 30
+TAGS_PER_CALL = 16
+MAX_TAG = 1 << 62
 
 
 class Exchange(ABC):
-    """Averages vectors over the workers of a process group, in a thread.
+    """Averages vectors over some workers, in a thread.
 
-    All workers must construct it at the same time, since it opens a private process group, and must
-    call `average` in the same order.
+    All of them must construct it, in the same order as other exchanges of the same workers, and
+    must call `average` in the same order. Opening and closing one costs no connection.
     """
 
     name: ClassVar[str]
 
-    def __init__(
-        self, codec: Codec, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0
-    ) -> None:
+    def __init__(self, codec: Codec, *, group: Members = None, momentum: float = 0.0) -> None:
         self.check(codec)
         self.momentum, self.nonfinite = Momentum(momentum), codec.nonfinite
-        self.global_ranks = dist.get_process_group_ranks(group)
-        self.rank, self.num_workers = dist.get_rank(group), len(self.global_ranks)
-        self.group = dist.new_group(
-            self.global_ranks, backend="gloo", use_local_synchronization=True
-        )
+        self.channels = group_of(group, "exchange")
+        self.rank, self.num_workers = self.channels.rank, self.channels.size
         self.meter = Meter()
         self.buffers = Buffers()
         self._conveyor = Conveyor(self.meter)
@@ -152,5 +148,6 @@ class Exchange(ABC):
         return cast("Future[Tensor]", self._conveyor.put(start, result))
 
     def close(self) -> None:
-        """End the thread. `destroy_process_group` closes the process group."""
+        """End the thread, and forget messages that nobody received."""
         self._conveyor.close()
+        self.channels.close()

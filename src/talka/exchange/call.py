@@ -1,20 +1,22 @@
 """One call of `Exchange.average`: its vector, its messages and its buffers.
 
 Exchanges send and receive through a `Call`, which counts bytes, times encoding and decoding, gives
-each message its own tag, and keeps buffers alive until the call ends.
+each message its own tag, and keeps buffers alive until the call ends. It is also the port through
+which the patterns of `talka.channels.collectives` communicate.
 """
 
+import copy
 from typing import Protocol
 
-import torch
-import torch.distributed as dist
 from torch import Tensor
 
+from talka.channels import Group
+from talka.channels.coding import array_of
+from talka.channels.collectives.port import Awaited
+from talka.channels.operations import Buffer, Receive, bytes_of
 from talka.compress import Compressor, Layout, Payload
 from talka.errors import PayloadError
 from talka.exchange.buffers import Buffers
-from talka.exchange.conveyor import Awaited
-from talka.exchange.message import Message
 from talka.exchange.meter import Meter
 
 
@@ -23,8 +25,7 @@ class Channel(Protocol):
 
     rank: int
     num_workers: int
-    global_ranks: list[int]
-    group: dist.ProcessGroup
+    channels: Group
     meter: Meter
     buffers: Buffers
 
@@ -39,15 +40,21 @@ class Call:
         self._meter = channel.meter
         self._taken: list[Tensor] = []
 
+    def after(self, num_phases: int) -> "Call":
+        """Return a port of the same call whose messages follow those of earlier patterns."""
+        later = copy.copy(self)
+        later._first_tag += num_phases
+        return later
+
     def buffer(self, num_bytes: int) -> Tensor:
         """Return at least this many bytes, which belong to this call until it ends."""
         taken = self._channel.buffers.take(num_bytes)
         self._taken.append(taken)
         return taken
 
-    def floats(self, num_values: int) -> Tensor:
-        """Return a float32 buffer, which belongs to this call until it ends."""
-        return self.buffer(4 * num_values)[: 4 * num_values].view(torch.float32)
+    def scratch(self, like: Tensor) -> Tensor:
+        """Return a buffer of the same type and length, which belongs to this call until it ends."""
+        return self.buffer(like.nbytes)[: like.nbytes].view(like.dtype)
 
     def release(self) -> None:
         """Give all buffers back to the pool."""
@@ -74,29 +81,50 @@ class Call:
         *,
         add: bool = False,
         scale: float = 1.0,
-    ) -> int:
-        """Decode a payload into the vector, and return its size in bytes.
-
-        `data` is the buffer in which it arrived, which may be longer.
-        """
+    ) -> None:
+        """Decode a payload into the vector; `data` is the buffer in which it arrived."""
         with self._meter.timed("decode_s"):
             payload = Payload(data[: Payload(data).header.num_bytes])
             compressor.decode(payload, self.values, layout, add=add, scale=scale)
-        return payload.num_bytes
 
-    def send(self, data: Tensor, to: int, *, phase: int = 0) -> Awaited:
-        """Start sending a tensor to a rank; messages between two ranks differ by `phase`."""
-        self._meter.sent_bytes += data.numel() * data.element_size()
-        other, group = self._channel.global_ranks[to], self._channel.group
-        tag = self._first_tag + phase
-        return Message(lambda: dist.isend(data, other, group, tag), [other])
+    def combine(self, into: Tensor, part: Tensor) -> None:
+        """Add a part of a sum."""
+        with self._meter.timed("decode_s"):
+            into += part
+
+    def send(self, array: Tensor, to: int, *, phase: int = 0) -> Awaited:
+        """Start to send a tensor to a rank; messages between two ranks differ by `phase`."""
+        self._meter.sent_bytes += array.nbytes
+        group = self._channel.channels
+        return group.mailbox.post_send(
+            group.global_ranks[to],
+            _memory(array),
+            tag=self._first_tag + phase,
+            context=group.context,
+        )
 
     def receive(self, into: Tensor, source: int, *, phase: int = 0) -> Awaited:
-        """Start receiving at most as many bytes as the buffer has."""
-        other, group = self._channel.global_ranks[source], self._channel.group
-        tag = self._first_tag + phase
-        return Message(lambda: dist.irecv(into, other, group, tag), [other])
+        """Start to receive at most as many bytes as the buffer has."""
+        group = self._channel.channels
+        receive = group.mailbox.post_receive(
+            group.global_ranks[source],
+            tag=self._first_tag + phase,
+            context=group.context,
+            into=_memory(into),
+        )
+        return _Counted(receive, self._meter)
 
-    def received(self, num_bytes: int) -> None:
-        """Count bytes that arrived."""
-        self._meter.received_bytes += num_bytes
+
+class _Counted:
+    """A receive whose bytes are counted when it is done."""
+
+    def __init__(self, receive: Receive, meter: Meter) -> None:
+        self._receive, self._meter = receive, meter
+
+    def wait(self) -> None:
+        self._receive.wait()
+        self._meter.received_bytes += len(self._receive.data)
+
+
+def _memory(tensor: Tensor) -> Buffer:
+    return bytes_of(array_of(tensor))

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-import torch.distributed as dist
 from torch import Tensor
 
 from talka.compress import Compressor, ErrorFeedback, Layout, State
@@ -13,6 +12,7 @@ from talka.exchange.base import Exchange
 from talka.exchange.merging import mean_of, sum_of_residuals
 from talka.exchange.power_sgd import Codec, PowerSgd
 from talka.exchange.pricing.price import FREE, CodecRates, Price
+from talka.exchange.transport import Members
 from talka.network import Cost, Network
 
 MAX_GATHERED = 8
@@ -29,9 +29,7 @@ class CompressedExchange(Exchange):
     encodes_twice: ClassVar[bool] = False
     """True if sums or averages are encoded again, so that there is an `owner` side."""
 
-    def __init__(
-        self, codec: Codec, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0
-    ) -> None:
+    def __init__(self, codec: Codec, *, group: Members = None, momentum: float = 0.0) -> None:
         super().__init__(codec, group=group, momentum=momentum)
         compressor = cast(Compressor, codec)  # see check()
         self.sides = {"worker": compressor.for_worker(self.rank)}

@@ -4,32 +4,20 @@ An exchange is written as a generator: it encodes, posts sends and receives, and
 that it waits for. Before the thread waits for the oldest exchange, it starts new ones, so one
 bucket is encoded while another is sent. It only ever waits for the oldest: a rank that waited for a
 younger exchange could block a rank that needs it for an older one, and both would deadlock. All
-messages have tags, so the order in which they are posted does not matter. Collectives have no tags,
-so an exchange may issue only one, at its start: two that are issued in different orders on two
-ranks would return wrong sums without an error.
+messages have tags, so the order in which they are posted does not matter.
 """
 
 import atexit
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 from torch.futures import Future
 
+from talka.channels.collectives.port import Awaited, Steps
 from talka.exchange.meter import Meter
 from talka.guard import Caught
-
-
-class Awaited(Protocol):
-    """An operation in progress, as `torch.distributed` returns it."""
-
-    def wait(self) -> object: ...
-
-
-Steps = Generator[Iterable[Awaited], None, None]
-"""A generator that yields the operations it waits for before it continues."""
 
 Job = tuple[Callable[[], Steps], Callable[[], object], "Future[object]"]
 

@@ -7,8 +7,6 @@ few workers are gathered; another exchange can be named: `open_exchange("topk:0.
 
 from typing import Any
 
-import torch.distributed as dist
-
 from talka import compress
 from talka.compress.protocol import NonFinite, check_compressor
 from talka.errors import InvalidValueError, UnknownNameError
@@ -21,6 +19,7 @@ from talka.exchange.topologies.hierarchical import Hierarchical
 from talka.exchange.topologies.low_rank import LowRank
 from talka.exchange.topologies.sums import Direct, Ring, Tree
 from talka.exchange.topologies.two_phase import Master, TwoPhase
+from talka.exchange.transport import Members, num_members
 from talka.renaming import renamed
 
 COMPRESSED: dict[str, type[CompressedExchange]] = {
@@ -35,13 +34,15 @@ def open_exchange(
     compressor: str | Codec,
     name: str | None = None,
     *,
-    group: dist.ProcessGroup | None = None,
+    group: Members = None,
     seed: int | None = None,
     nonfinite: NonFinite | None = None,
     min_compressed_values: int | None = None,
     momentum: float = 0.0,
 ) -> Exchange:
     """Open the exchange for a compressor such as `onebit+ef`; all workers of the group call it.
+
+    `group` is a process group, a `talka.channels.Group` or ranks; by default all workers.
 
     A compressor given as an object has its own seed, `nonfinite` and `min_compressed_values`; those
     of a short form are 0, "error" and 0 unless given. With `momentum`, the momentum of each worker
@@ -51,7 +52,7 @@ def open_exchange(
         compressor, seed=seed, nonfinite=nonfinite, min_compressed_values=min_compressed_values
     )
     if name is None:
-        name = default_name(codec, dist.get_world_size(group))
+        name = default_name(codec, num_members(group))
     if name not in EXCHANGES:
         raise UnknownNameError("exchange", name, tuple(EXCHANGES))
     return EXCHANGES[name](codec, group=group, momentum=momentum)

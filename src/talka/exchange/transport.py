@@ -6,6 +6,7 @@ Ranks find each other through the store of torch's default process group, whatev
 import datetime
 import os
 import socket
+from collections.abc import Sequence
 from typing import Any, Final
 
 import torch.distributed as dist
@@ -40,9 +41,27 @@ class StoreRendezvous:
         return value
 
 
-def group_of(process_group: dist.ProcessGroup | None, name: str) -> Group:
-    """Return a group of channels with the ranks of a process group; all of them must call it."""
-    return Group(_mailbox(), dist.get_process_group_ranks(process_group), name=name)
+Members = dist.ProcessGroup | Group | Sequence[int] | None
+"""Workers among which something is exchanged: a process group, a group of channels, or ranks of all
+workers; None for all."""
+
+
+def group_of(members: Members, name: str) -> Group:
+    """Return a group of channels for some workers; all of them must call it, in the same order."""
+    if isinstance(members, Group):
+        return Group(members.mailbox, members.global_ranks, name=name)
+    return Group(_mailbox(), _ranks(members), name=name)
+
+
+def num_members(members: Members) -> int:
+    """Return the number of workers."""
+    return members.size if isinstance(members, Group) else len(_ranks(members))
+
+
+def _ranks(members: dist.ProcessGroup | Sequence[int] | None) -> Sequence[int]:
+    if isinstance(members, Sequence):
+        return members
+    return dist.get_process_group_ranks(members)
 
 
 def _mailbox() -> Mailbox:

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 import safetensors
 import safetensors.torch
-import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from talka.errors import SavedStateError
@@ -50,7 +48,7 @@ def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progr
     state = to_dict(exchange, shapes, progress, common_number(exchange))
     with whole_file(_path(folder, exchange.rank)) as beside:
         beside.write_bytes(safetensors.torch.save(**state))
-    dist.barrier(group=exchange.group)
+    exchange.channels.barrier()
 
 
 def load_state(exchange: Exchange, folder: Path, shapes: Shapes) -> Progress:
@@ -100,7 +98,7 @@ def _load(exchange: Exchange, source: str, read: Callable[[], list[SavedState]])
     states = [saved.state for saved in files]
     is_same_number = files[0].num_workers == exchange.num_workers
     exchange.load_state(states[0] if is_same_number else exchange.merged(states))
-    dist.barrier(group=exchange.group)
+    exchange.channels.barrier()
     return Progress(max(files[0].step, 0), files[0].rates, files[0].scale)
 
 
@@ -194,16 +192,14 @@ def _compare(
     exchange: Exchange, source: str, files: Sequence[SavedState], problem: SavedStateError | None
 ) -> None:
     """Raise SavedStateError on all ranks if one could not read its file, or if saves differ."""
-    mine = torch.tensor([0, *files[0].identity] if files else [1, 0, 0, 0])
-    rows = [torch.empty_like(mine) for _ in range(exchange.num_workers)]
-    dist.all_gather(rows, mine, group=exchange.group)
+    rows = exchange.channels.all_gather([0, *files[0].identity] if files else [1, 0, 0, 0])
     if problem is not None:
         raise problem
     failed = [rank for rank, row in enumerate(rows) if row[0]]
     if failed:
         ranks = ", ".join(map(str, failed))
         raise SavedStateError(source, f"was refused on rank {ranks}; see the error there")
-    identities = [(int(row[1]), int(row[2]), int(row[3])) for row in rows]
+    identities = [(row[1], row[2], row[3]) for row in rows]
     if len(set(identities)) > 1:
         steps = [f"rank {rank} has step {step}" for rank, (_, step, _) in enumerate(identities)]
         raise SavedStateError(source, _mixed(steps))
@@ -211,9 +207,7 @@ def _compare(
 
 def common_number(exchange: Exchange) -> int:
     """Draw a random number and broadcast it. All workers must call this."""
-    number = torch.tensor(secrets.randbits(62))
-    dist.broadcast(number, exchange.global_ranks[0], group=exchange.group)
-    return int(number)
+    return int(exchange.channels.broadcast(secrets.randbits(62)))
 
 
 def _path(folder: Path, rank: int) -> Path:

@@ -85,9 +85,10 @@ def _leave_group() -> None:
 def _measure(worker: "GangWorker", seconds: float) -> tuple[Any, ...]:
     from talka.exchange.links.hosts import facts_of_all
     from talka.exchange.links.probe import probe
+    from talka.exchange.transport import group_of
 
     result = probe(seconds=seconds)
-    facts = [tuple(of_rank) for of_rank in facts_of_all()]
+    facts = [tuple(of_rank) for of_rank in facts_of_all(group_of(None, "facts"))]
     return result.hosts, result.latency_s, result.rate_bits_per_s, facts
 
 

@@ -1,16 +1,12 @@
 """Finding the ranks that share a host, and the facts about each host."""
 
-import hashlib
 import os
 import socket
 from typing import NamedTuple
 
-import torch
-import torch.distributed as dist
-
+from talka.channels import Group
+from talka.exchange.transport import own_address
 from talka.machine import num_cores
-
-_FACT_BYTES = 512
 
 
 class HostFacts(NamedTuple):
@@ -22,45 +18,18 @@ class HostFacts(NamedTuple):
     num_cores: int
 
 
-def hosts_of_all(group: dist.ProcessGroup | None) -> tuple[int, ...]:
+def hosts_of_all(group: Group) -> tuple[int, ...]:
     """Return the host of every rank of a group, numbered from 0. All ranks must call it.
 
     A host is identified by `GROUP_RANK`, which torchrun and the lab set, or by the machine's name.
     """
-    name = os.environ.get("GROUP_RANK") or socket.gethostname()
-    number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
-    gathered = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(gathered, torch.tensor([number]), group=group)
-    numbers = [int(tensor) for tensor in gathered]
-    order = list(dict.fromkeys(numbers))
-    return tuple(order.index(number) for number in numbers)
+    names = group.all_gather(os.environ.get("GROUP_RANK") or socket.gethostname())
+    order = list(dict.fromkeys(names))
+    return tuple(order.index(name) for name in names)
 
 
-def facts_of_all(group: dist.ProcessGroup | None = None) -> list[HostFacts]:
-    """Return the facts about the machine of every rank of a group. All ranks must call it.
-
-    They are sent as text in tensors of a fixed length: nothing is unpickled.
-    """
-    text = f"{num_cores()}\n{_own_address()}\n{socket.gethostname()}".encode()[:_FACT_BYTES]
-    own = torch.zeros(_FACT_BYTES, dtype=torch.uint8)
-    own[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    gathered = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(gathered, own, group=group)
-    facts = []
-    for tensor in gathered:
-        received = tensor.numpy().tobytes().rstrip(b"\0").decode("utf-8", "replace")
-        cores, address, name = received.split("\n", 2)
-        facts.append(HostFacts(name, address, int(cores)))
-    return facts
-
-
-def _own_address() -> str:
-    master = os.environ.get("MASTER_ADDR")
-    if not master:
-        return ""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((master, 9))  # sends nothing: it only picks the interface
-            return str(probe.getsockname()[0])
-    except OSError:
-        return ""
+def facts_of_all(group: Group) -> list[HostFacts]:
+    """Return the facts about the machine of every rank of a group. All ranks must call it."""
+    address = own_address() if os.environ.get("MASTER_ADDR") else ""
+    facts = group.all_gather((socket.gethostname(), address, num_cores()))
+    return [HostFacts(*fact) for fact in facts]

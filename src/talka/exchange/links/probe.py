@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
-import torch.distributed as dist
+import numpy as np
 
+from talka.channels import Group
+from talka.channels.operations import Send, new_buffer
 from talka.errors import InvalidValueError
 from talka.exchange.links.hosts import hosts_of_all
+from talka.exchange.transport import Members, group_of
 from talka.network import LOOPBACK, Link, Network
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -27,6 +29,7 @@ MIN_MEASURE_S = 0.3  # shorter measurements are distorted by slow start and toke
 _ENOUGH = 0.7  # share of the intended time: sizes are estimated from the previous trial
 _NUM_WARM_UPS, _MIN_PINGS, _MAX_PINGS, _PINGS_S = 5, 10, 200, 0.1
 _FIRST_BYTES, _MAX_CHUNK_BYTES, _NUM_CHUNKS, _MAX_GROWTH, _MAX_TRIALS = 16_000, 4_000_000, 16, 64, 8
+_STREAM = 1  # tag of the bytes that are measured
 _SAME = 0.7  # share of a rate: hosts that differ by less count as having equal links
 
 
@@ -95,28 +98,27 @@ class ProbeResult:
         return {pair: statistics.median(values) for pair, values in values_of.items()}
 
 
-def probe(group: dist.ProcessGroup | None = None, *, seconds: float = 2.0) -> ProbeResult:
-    """Measure every pair of hosts of a gloo process group; all its ranks must call this.
+def probe(group: Members = None, *, seconds: float = 2.0) -> ProbeResult:
+    """Measure every pair of hosts of a group, through its channels; all its ranks must call this.
 
     `seconds` is a target: no single measurement is shorter than `MIN_MEASURE_S`. The host of a rank
     is its `GROUP_RANK`, which torchrun and the lab set, or the machine's name.
     """
-    if dist.get_backend(group) != "gloo":
-        raise InvalidValueError("backend", dist.get_backend(group), "gloo")
-    num_ranks, rank = dist.get_world_size(group), dist.get_rank(group)
-    hosts = hosts_of_all(group)
+    channels = group_of(group, "probe")
+    num_ranks, rank = channels.size, channels.rank
+    hosts = hosts_of_all(channels)
     rounds = schedule(hosts)
     measure_s = max(MIN_MEASURE_S, seconds / max(1, 2 * len(rounds)))
-    measured = torch.zeros(2, num_ranks, num_ranks, dtype=torch.float64)
+    measured = np.zeros((2, num_ranks, num_ranks))
     for pairs in rounds:
         for first, second in pairs:
             if rank in (first, second):
-                other = _Other(group, second if rank == first else first)
+                other = _Other(channels, second if rank == first else first)
                 _measure(other, measured, (first, second), measure_s)
                 break
         else:
-            _stand_by(group)
-    dist.all_reduce(measured, group=group)  # every value comes from one rank, the others add 0
+            _stand_by(channels)
+    measured = channels.all_reduce(measured)  # every value comes from one rank, the others add 0
     latency_s, rates = (_for_all_ranks(matrix.tolist(), hosts) for matrix in measured)
     return ProbeResult(hosts, latency_s, rates)
 
@@ -150,48 +152,41 @@ def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
 
 
 class _Other(NamedTuple):
-    """The other rank of a measurement. Only tensors are sent, and nothing is unpickled."""
+    """The other rank of a measurement."""
 
-    group: dist.ProcessGroup | None
+    group: Group
     rank: int
 
-    def start(self, operation: Callable[..., Any], tensor: torch.Tensor) -> Any:
-        group = self.group or dist.group.WORLD
-        assert group is not None
-        return operation(tensor, dist.get_global_rank(group, self.rank), group=group)
-
     def send(self, *values: float) -> None:
-        self.start(dist.isend, torch.tensor(values, dtype=torch.float64)).wait()
+        self.group.send(list(values), to=self.rank)
 
-    def receive(self, num_values: int) -> list[float]:
-        values = torch.empty(num_values, dtype=torch.float64)
-        self.start(dist.irecv, values).wait()
-        received: list[float] = values.tolist()
-        return received
+    def receive(self) -> list[float]:
+        values: list[float] = self.group.receive(source=self.rank)
+        return values
 
 
 def _measure(
-    other: _Other, measured: torch.Tensor, pair: tuple[int, int], measure_s: float
+    other: _Other, measured: "np.ndarray[Any, Any]", pair: tuple[int, int], measure_s: float
 ) -> None:
     """Make the three measurements of one pair, in step with all other pairs of the round."""
     first, second = pair
     leads = other.rank == second
-    dist.barrier(other.group)
+    other.group.barrier()
     if leads:
         measured[0, first, second] = measured[0, second, first] = _ping(other)
     else:
         _answer_pings(other)
     for sender, receiver in (pair, pair[::-1]):
-        dist.barrier(other.group)
+        other.group.barrier()
         if other.rank == receiver:
             measured[1, sender, receiver] = _send_at_full_rate(other, measure_s)
         else:
             _receive_at_full_rate(other)
 
 
-def _stand_by(group: dist.ProcessGroup | None) -> None:
+def _stand_by(group: Group) -> None:
     for _ in range(3):
-        dist.barrier(group)
+        group.barrier()
 
 
 def _ping(other: _Other) -> float:
@@ -203,7 +198,7 @@ def _ping(other: _Other) -> float:
         count = len(times_s) - _NUM_WARM_UPS
         is_last = count >= _MAX_PINGS or (count >= _MIN_PINGS and sent_s - start_s > _PINGS_S)
         other.send(is_last)
-        other.receive(1)
+        other.receive()
         times_s.append(time.perf_counter() - sent_s)
     return statistics.median(times_s[_NUM_WARM_UPS:]) / 2
 
@@ -211,7 +206,7 @@ def _ping(other: _Other) -> float:
 def _answer_pings(other: _Other) -> None:
     is_last = 0.0
     while not is_last:
-        [is_last] = other.receive(1)
+        [is_last] = other.receive()
         other.send(is_last)
 
 
@@ -222,8 +217,8 @@ def _send_at_full_rate(other: _Other, measure_s: float) -> float:
         chunk_bytes = min(num_bytes // _NUM_CHUNKS, _MAX_CHUNK_BYTES)
         num_chunks = num_bytes // chunk_bytes
         other.send(chunk_bytes, num_chunks)
-        _stream(other, dist.isend, chunk_bytes, num_chunks)
-        [seconds] = other.receive(1)
+        _send_stream(other, chunk_bytes, num_chunks)
+        [seconds] = other.receive()
         rate = 8 * chunk_bytes * (num_chunks - 1) / seconds
         if seconds >= _ENOUGH * measure_s:
             break
@@ -235,32 +230,36 @@ def _send_at_full_rate(other: _Other, measure_s: float) -> float:
 
 def _receive_at_full_rate(other: _Other) -> None:
     while True:
-        chunk_bytes, num_chunks = (int(value) for value in other.receive(2))
+        chunk_bytes, num_chunks = (int(value) for value in other.receive())
         if chunk_bytes == 0:
             return
-        other.send(_stream(other, dist.irecv, chunk_bytes, num_chunks))
+        other.send(_receive_stream(other, chunk_bytes, num_chunks))
 
 
-def _stream(
-    other: _Other, operation: Callable[..., Any], chunk_bytes: int, num_chunks: int
-) -> float:
-    """Return the seconds from the end of the first chunk to the end of the last.
-
-    Several chunks are in flight at once; otherwise the time between two would count. By the end of
-    the first, the token bucket is empty. All share one buffer, as their content does not matter.
-    """
-    buffer = torch.zeros(chunk_bytes, dtype=torch.uint8)
-    in_flight: deque[Any] = deque()
-    first_s = None
+def _send_stream(other: _Other, chunk_bytes: int, num_chunks: int) -> None:
+    """Send chunks without a pause; they share one buffer, as their content does not matter."""
+    mailbox, rank = other.group.mailbox, other.group.global_ranks[other.rank]
+    chunk = memoryview(bytes(chunk_bytes))
+    in_flight: deque[Send] = deque()
     for _ in range(num_chunks):
-        in_flight.append(other.start(operation, buffer))
+        in_flight.append(mailbox.post_send(rank, chunk, tag=_STREAM, context=other.group.context))
         if len(in_flight) == _NUM_CHUNKS:
             in_flight.popleft().wait()
-            first_s = first_s or time.perf_counter()
-    while in_flight:
-        in_flight.popleft().wait()
+    for send in in_flight:
+        send.wait()
+
+
+def _receive_stream(other: _Other, chunk_bytes: int, num_chunks: int) -> float:
+    """Return the seconds from the end of the first chunk to the end of the last.
+
+    By the end of the first, the token bucket is empty.
+    """
+    mailbox, rank = other.group.mailbox, other.group.global_ranks[other.rank]
+    into = new_buffer(chunk_bytes)
+    first_s = 0.0
+    for _ in range(num_chunks):
+        mailbox.post_receive(rank, tag=_STREAM, context=other.group.context, into=into).wait()
         first_s = first_s or time.perf_counter()
-    assert first_s is not None
     return max(time.perf_counter() - first_s, 1e-9)
 
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from talka.channels.collectives.port import Awaited, Steps
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
-from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.pricing.price import CodecRates
 from talka.network import Cost, Network, all_gather
 
@@ -35,8 +35,7 @@ class AllGather(CompressedExchange):
         yield awaited
 
         for rank in range(self.num_workers):  # all workers add in the same order
-            num_bytes = call.decode(self.worker, payloads[rank], call.layout, add=rank > 0)
-            call.received(num_bytes if rank != self.rank else 0)
+            call.decode(self.worker, payloads[rank], call.layout, add=rank > 0)
         call.values.div_(self.num_workers)
         yield sends
 

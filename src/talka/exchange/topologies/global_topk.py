@@ -12,14 +12,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from talka.channels.collectives.port import Awaited, Steps
+from talka.channels.collectives.tree import Family
 from talka.compress import Payload, State
 from talka.errors import SpecError
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
-from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.power_sgd import Codec
 from talka.exchange.pricing.price import CodecRates
-from talka.exchange.topologies.sums import Family
 from talka.network import Cost, Network
 from talka.network import tree as tree_cost
 
@@ -57,7 +57,7 @@ class GlobalTopK(CompressedExchange):
         if arrived:
             call.decode(self.worker, payload, call.layout)
             for child in self.family.children:  # a fixed order of additions
-                call.received(call.decode(self.worker, arrived[child], call.layout, add=True))
+                call.decode(self.worker, arrived[child], call.layout, add=True)
             payload = call.encode(self.owner, call.values, call.layout).data
         sends: list[Awaited] = []
         if self.family.parent is not None:
@@ -65,7 +65,6 @@ class GlobalTopK(CompressedExchange):
             payload = call.buffer(size)
             yield [call.receive(payload, self.family.parent, phase=1)]
             payload = payload[: Payload(payload).header.num_bytes]
-            call.received(payload.numel())
         sends += [call.send(payload, child, phase=1) for child in reversed(self.family.children)]
         call.decode(self.worker, payload, call.layout, scale=1 / self.num_workers)
         yield sends

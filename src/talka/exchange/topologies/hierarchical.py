@@ -7,13 +7,12 @@ worker of a host is its leader; only leaders keep residuals.
 from collections.abc import Sequence
 from typing import ClassVar
 
-import torch.distributed as dist
-
+from talka.channels.collectives.port import Awaited, Steps
 from talka.exchange.call import Call
-from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.links.hosts import hosts_of_all
 from talka.exchange.power_sgd import Codec
 from talka.exchange.topologies.two_phase import TwoPhase
+from talka.exchange.transport import Members
 from talka.network import Cost, Network
 from talka.network import hierarchical as hierarchical_cost
 
@@ -27,11 +26,11 @@ class Hierarchical(TwoPhase):
         self,
         codec: Codec,
         *,
-        group: dist.ProcessGroup | None = None,
+        group: Members = None,
         momentum: float = 0.0,
     ) -> None:
         super().__init__(codec, group=group, momentum=momentum)
-        hosts = hosts_of_all(self.group)
+        hosts = hosts_of_all(self.channels)
         self._leaders = [hosts.index(host) for host in dict.fromkeys(hosts)]
         self._local = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
 
@@ -44,20 +43,16 @@ class Hierarchical(TwoPhase):
         if not call.values.numel():
             return
         leader, *others = self._local
-        num_bytes = call.values.numel() * call.values.element_size()
         if self.rank != leader:
             yield [call.send(call.values, leader, phase=2)]
             yield [call.receive(call.values, leader, phase=3)]
-            call.received(num_bytes)
             return
-        arrived = [call.floats(call.values.numel()) for _ in others]
+        arrived = [call.scratch(call.values) for _ in others]
         yield [
             call.receive(data, rank, phase=2) for data, rank in zip(arrived, others, strict=True)
         ]
-        with self.meter.timed("decode_s"):
-            for data in arrived:
-                call.values += data
-                call.received(num_bytes)
+        for data in arrived:
+            call.combine(call.values, data)
         yield from self.reduce_between_members(call, self.num_workers)
         sends: list[Awaited] = [call.send(call.values, rank, phase=3) for rank in others]
         yield sends

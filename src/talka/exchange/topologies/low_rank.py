@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, cast
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
+from talka.channels.collectives.direct import direct_all_reduce
+from talka.channels.collectives.port import Steps
 from talka.compress import Layout, Piece, State, StateKey
 from talka.errors import NonFiniteError, SpecError
 from talka.exchange.base import Exchange
 from talka.exchange.call import Call
-from talka.exchange.conveyor import Steps
 from talka.exchange.merging import mean_of
 from talka.exchange.power_sgd import Codec, PowerSgd
 from talka.exchange.pricing.price import FREE, CodecRates, Price
-from talka.exchange.topologies.sums import add_up
+from talka.exchange.transport import Members
 from talka.network import Cost, Network, low_rank
 
 
@@ -66,9 +66,7 @@ class LowRank(Exchange):
 
     name: ClassVar[str] = "low-rank"
 
-    def __init__(
-        self, codec: Codec, *, group: dist.ProcessGroup | None = None, momentum: float = 0.0
-    ) -> None:
+    def __init__(self, codec: Codec, *, group: Members = None, momentum: float = 0.0) -> None:
         super().__init__(codec, group=group, momentum=momentum)
         self._codec = cast(PowerSgd, codec)  # see check()
         self._residuals: dict[str, Tensor] = {}
@@ -122,7 +120,8 @@ class LowRank(Exchange):
             sum_1 = _joined([*firsts, *whole]).div_(self.num_workers)
             if self.nonfinite == "error":
                 _check_finite(sum_1, parts, [*firsts, *whole], wanted)
-        yield from add_up(call, sum_1)
+        if self.num_workers > 1:
+            yield from direct_all_reduce(call, sum_1)
         with self.meter.timed("encode_s"):
             *bases, rest = _apart(sum_1, [*firsts, torch.cat([sum_1[:0], *whole])])
             all_finite = bool(sum_1.isfinite().all())
@@ -132,7 +131,8 @@ class LowRank(Exchange):
             ]
             sum_2 = _joined([times(m.T, p) for m, p in zip(wanted, bases, strict=True)])
             sum_2.div_(self.num_workers)
-        yield from add_up(call, sum_2, phase=2)
+        if self.num_workers > 1:
+            yield from direct_all_reduce(call.after(2), sum_2)
         with self.meter.timed("decode_s"):
             seconds, all_finite = _apart(sum_2, starts), bool(sum_2.isfinite().all())
             for (piece, m, n), matrix, p, q in zip(

@@ -14,10 +14,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from talka.channels.collectives.port import Awaited, Steps
 from talka.compress import Compressor, Layout, Piece, State, StateKey
 from talka.exchange.call import Call
 from talka.exchange.compressed import CompressedExchange
-from talka.exchange.conveyor import Awaited, Steps
 from talka.exchange.momentum import only_momentum
 from talka.exchange.pricing.price import CodecRates
 from talka.exchange.topologies.owners import even_shares
@@ -70,8 +70,7 @@ class TwoPhase(CompressedExchange):
         yield sums
 
         for place, data in averages.items():
-            num_bytes = call.decode(self.owner, data, shares[place])
-            call.received(num_bytes if place != me else 0)
+            call.decode(self.owner, data, shares[place])
         yield sends
 
     def _receive(
@@ -98,8 +97,7 @@ class TwoPhase(CompressedExchange):
     ) -> None:
         """Average all payloads in the worker's own share of the vector, which is encoded by now."""
         for place in range(len(self.members)):  # a fixed order of additions
-            num_bytes = call.decode(self.worker, payloads[place], share, add=place > 0)
-            call.received(num_bytes if self.members[place] != self.rank else 0)
+            call.decode(self.worker, payloads[place], share, add=place > 0)
         for piece in share:
             call.values[piece.start : piece.stop].div_(divisor)
 
