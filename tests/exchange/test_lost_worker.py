@@ -6,9 +6,6 @@ import textwrap
 
 import pytest
 
-from talka.errors import LostWorkerError
-from talka.exchange.message import Message
-
 SCRIPT = """
     import os
     import signal
@@ -53,13 +50,3 @@ def test_the_survivor_of_a_backward_pass_names_the_rank_that_died(tmp_path):
             process.communicate(timeout=250)
     assert printed.startswith("lost rank 1 in the middle of an exchange (")
     assert "Start all workers again, and load the last checkpoint." in printed
-
-
-def test_a_message_that_cannot_be_started_names_the_ranks_that_it_depends_on():
-    """A ring depends on both neighbours, and gloo does not report which one failed."""
-
-    def fail():
-        raise RuntimeError("[/gloo/tcp/pair.cc:1] Timed out [::1]:7. This is typically caused ...")
-
-    with pytest.raises(LostWorkerError, match=r"lost rank 0 or 2 .* \(Timed out \[::1\]:7\)"):
-        Message(fail, [0, 2])
