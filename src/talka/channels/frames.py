@@ -3,8 +3,9 @@
 A message is a header of 32 bytes, a description of at most 64 KiB, and a body:
 
     data     the body follows in the stream
-    remote   the body is in the memory of the sender, which the receiver reads by itself
-    done     the receiver has read the body of the remote message with this number
+    remote   the body, or its first part, is in the memory of the sender: the receiver reads it there
+    part     the next part of the last remote message
+    done     the receiver has read the part with this number
     bye      the sender closes its channels in an orderly way
     alive    the sender is running; sent if a limit for silence is set
 """
@@ -17,8 +18,8 @@ from talka.errors import FrameError
 
 MAGIC: Final = b"tk"
 HEADER: Final = struct.Struct("<2sBxIQQQ")
-REMOTE_BODY: Final = struct.Struct("<QQ")
-"""Address of a body in the sender's memory, and the number of the message, before its description."""
+REMOTE_PART: Final = struct.Struct("<QQQ")
+"""Address in the sender's memory, number and length of a part, before the description."""
 MAX_DESCRIPTION_BYTES: Final = 1 << 16
 MAX_MESSAGE_BYTES: Final = 1 << 34
 
@@ -28,9 +29,10 @@ class FrameKind(enum.IntEnum):
 
     DATA = 1
     REMOTE = 2
-    DONE = 3
-    BYE = 4
-    ALIVE = 5
+    PART = 3
+    DONE = 4
+    BYE = 5
+    ALIVE = 6
 
 
 _BY_NUMBER: Final = {int(kind): kind for kind in FrameKind}
@@ -73,8 +75,8 @@ def parse_header(data: "bytes | bytearray | memoryview", max_message_bytes: int)
         raise FrameError(f"has a description of {description_bytes} bytes")
     if body_bytes > max_message_bytes:
         raise FrameError(f"announces {body_bytes} bytes, more than {max_message_bytes}")
-    if kind is FrameKind.REMOTE and description_bytes < REMOTE_BODY.size:
+    if kind in (FrameKind.REMOTE, FrameKind.PART) and description_bytes < REMOTE_PART.size:
         raise FrameError("does not tell where its body is")
-    if kind > FrameKind.REMOTE and (description_bytes or body_bytes):
+    if kind > FrameKind.REMOTE and body_bytes:
         raise FrameError(f"of kind {kind.name} has a body")
     return FrameHeader(kind, description_bytes, context, tag, body_bytes)

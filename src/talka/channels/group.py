@@ -28,17 +28,18 @@ from talka.channels.round import Round
 from talka.errors import InvalidValueError
 from talka.network import Network
 
-_MAX_RANKS_WITHOUT_TREE: Final = 8
-"""Up to this many, the root of a broadcast tells all ranks itself what follows."""
+_MAX_DIRECT_RANKS: Final = 8
+"""Up to this many, the root of a broadcast sends short values to all ranks itself."""
 _TEXT: Final = 1 << 62
 """Bit of the number of a tag that is text."""
-_INLINE_BYTES: Final = 1 << 15
-"""Bytes up to which a broadcast value is sent with its description."""
+_SHORT_BYTES: Final = 1 << 15
+"""Bytes up to which a value is broadcast in one message."""
 
 
 class _Announcement(NamedTuple):
-    """What the root of a broadcast tells the others first."""
+    """What the root of a broadcast tells the others if the value does not follow directly."""
 
+    algorithm: str
     description: bytes
     num_bytes: int
     inline: bytes
@@ -102,18 +103,14 @@ class Group:
         Raises LostWorkerError if the rank has ended, ChannelTimeoutError, NotStorableError.
         """
         description, body = encoded(value)
-        peer = self._peer(to, "to")
-        self.mailbox.wait_for_room(peer, len(body), timeout_s)
-        send = self.mailbox.post_send(
-            peer,
+        self.mailbox.send(
+            self._peer(to, "to"),
             body,
             tag=tag_number(tag),
             context=self.context,
             description=description,
-            copy=True,
+            timeout_s=timeout_s,
         )
-        if send.error is not None:
-            raise send.error
 
     def receive(
         self,
@@ -176,41 +173,53 @@ class Group:
         root = self._root(root)
         if self.size == 1:
             return value
-        description, body = encoded(value) if self.rank == root else (b"", memoryview(b""))
-        with self._timed("broadcast", len(body)) as call:
-            announcement = self._announced(call, root, description, body, algorithm)
-            call.num_bytes = announcement.num_bytes
+        with self._timed("broadcast", 0) as call:
             if self.rank != root:
-                into = None if out is None else encoded(out)[1]
-                body = call.buffer(announcement.num_bytes, into)
-                body[: len(announcement.inline)] = announcement.inline
-            if announcement.num_bytes > len(announcement.inline):
-                chosen = algorithm or choose("broadcast", self.network, announcement.num_bytes)
-                call.algorithm = chosen
-                run(_BROADCASTS[chosen](call, np.frombuffer(body, np.uint8), root))
-        if self.rank == root:
+                return self._broadcast_from(call, root, algorithm, out)
+            description, body = encoded(value)
+            call.num_bytes = len(body)
+            call.algorithm = algorithm or choose("broadcast", self.network, len(body))
+            is_short, is_tree = len(body) <= _SHORT_BYTES, self._announces_by_tree(algorithm)
+            if (is_short or call.algorithm == "direct") and not is_tree:
+                call.algorithm = "direct"
+                call.keep([call.send_value(value, peer) for peer in call.others()])
+                return value
+            inline = bytes(body) if is_short else b""
+            data = msgpack.packb(_Announcement(call.algorithm, description, len(body), inline))
+            ranks = tree.Family(root, self.size, root).children if is_tree else call.others()
+            call.keep([call.send_bytes(data, peer) for peer in ranks])
+            if not is_short:
+                run(_BROADCASTS[call.algorithm](call.after(1), np.frombuffer(body, np.uint8), root))
             return value
-        return decoded(announcement.description, body) if out is None else out
 
-    def _announced(
-        self, call: Round, root: int, description: bytes, body: Buffer, algorithm: str | None
-    ) -> _Announcement:
-        """Send the description of the root's value, and the value itself if it is short."""
-        data = b""
-        if self.rank == root:
-            inline = bytes(body) if len(body) <= _INLINE_BYTES else b""
-            data = msgpack.packb(_Announcement(description, len(body), inline))
-        family = tree.Family(self.rank, self.size, root)
-        is_tree = algorithm == "tree" or self.size > _MAX_RANKS_WITHOUT_TREE
-        call.algorithm = "tree" if is_tree else "direct"
-        if self.rank != root:
-            source = family.parent if is_tree else root
-            assert source is not None
-            data = call.receive_bytes(source, phase=15)
-        children = family.children if is_tree else [r for r in range(self.size) if r != root]
-        if is_tree or self.rank == root:
-            call.keep([call.send_bytes(data, child, phase=15) for child in reversed(children)])
-        return _Announcement(*msgpack.unpackb(data))
+    def _announces_by_tree(self, algorithm: str | None) -> bool:
+        return algorithm == "tree" or (algorithm is None and self.size > _MAX_DIRECT_RANKS)
+
+    def _broadcast_from(self, call: Round, root: int, algorithm: str | None, out: Any) -> Any:
+        """Receive the root's value: directly, or after an announcement of how it comes."""
+        family, is_tree = (
+            tree.Family(self.rank, self.size, root),
+            self._announces_by_tree(algorithm),
+        )
+        source = family.parent if is_tree else root
+        assert source is not None
+        into = None if out is None else encoded(out)[1]
+        message = call.receive_message(source, None if is_tree else into)
+        if message.description:
+            call.num_bytes = len(message.data)
+            return decoded(message.description, message.data) if out is None else out
+        if is_tree:
+            data = bytes(message.data)
+            call.keep([call.send_bytes(data, child) for child in reversed(family.children)])
+        announcement = _Announcement(*msgpack.unpackb(message.data))
+        call.num_bytes, call.algorithm = announcement.num_bytes, announcement.algorithm
+        body = call.buffer(announcement.num_bytes, into)
+        if announcement.num_bytes > len(announcement.inline):
+            array = np.frombuffer(body, np.uint8)
+            run(_BROADCASTS[announcement.algorithm](call.after(1), array, root))
+        elif announcement.num_bytes:
+            body[:] = announcement.inline
+        return decoded(announcement.description, body) if out is None else out
 
     def scatter(
         self, values: Sequence[Any] | None = None, *, root: int = 0, out: Any = None

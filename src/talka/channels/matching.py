@@ -5,7 +5,8 @@ message that nobody awaits yet is kept.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from talka.channels.operations import Buffer, Receive
 
@@ -13,20 +14,38 @@ Key = tuple[int, int]
 """Context and tag."""
 
 
+class RemotePart(NamedTuple):
+    """A part of a body in the memory of its sender."""
+
+    address: int
+    number: int
+    offset: int
+    num_bytes: int
+
+
 @dataclass(slots=True, eq=False)
 class Arrival:
-    """A message that nobody awaited when it arrived; its body may still be arriving."""
+    """A message that has begun to arrive."""
 
     source: int
     description: bytes
     num_bytes: int
+    is_remote: bool = False
     data: Buffer | None = None
-    """Body in this process; None if it is still in the memory of the sender."""
-    remote: tuple[int, int] | None = None
-    """Address of the body in the sender's memory, and the number of the message."""
-    is_complete: bool = False
+    """Memory for a body that came through the stream before anybody awaited it."""
     receive: Receive | None = None
-    """Receive that waits for the rest of the body."""
+    """Receive that the message is for; None if nobody awaits it yet."""
+    parts: list[RemotePart] = field(default_factory=list)
+    """Parts of a remote body that are not read yet, since nobody awaits the message."""
+    num_announced: int = 0
+    """Bytes of all parts that were announced."""
+    num_read: int = 0
+    """Bytes that are in this process."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the whole body is in this process."""
+        return self.num_read == self.num_bytes
 
 
 class Matching:
@@ -105,8 +124,8 @@ class Matching:
                 del self._receives[key]
         return failed
 
-    def discard_remote(self, source: int) -> None:
-        """Forget messages whose body was in the memory of a process that has ended."""
+    def discard_incomplete(self, source: int) -> None:
+        """Forget messages whose body a process that has ended did not send completely."""
         for key, arrivals in list(self._arrivals.items()):
             for arrival in list(arrivals):
                 if arrival.source == source and not arrival.is_complete:

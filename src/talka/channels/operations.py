@@ -1,5 +1,6 @@
 """Sends and receives in progress."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,11 +17,11 @@ class Waiter(Protocol):
 class Operation:
     """A send or a receive in progress; `wait` raises its error."""
 
-    __slots__ = ("_waiter", "error", "is_done", "is_waited_for", "peer", "tag")
+    __slots__ = ("_waiter", "error", "is_done", "peer", "tag")
 
     def __init__(self, waiter: Waiter, peer: int | None, tag: int) -> None:
         self._waiter, self.peer, self.tag = waiter, peer, tag
-        self.is_done = self.is_waited_for = False
+        self.is_done = False
         self.error: Exception | None = None
 
     def wait(self, timeout_s: float | None = None) -> None:
@@ -37,13 +38,15 @@ class Operation:
 class Send(Operation):
     """A message on its way out. When it is done, its memory may be changed."""
 
-    __slots__ = ("body", "num_bytes")
+    __slots__ = ("body", "give_back", "num_bytes")
 
     def __init__(self, waiter: Waiter, peer: int, tag: int, num_bytes: int) -> None:
         super().__init__(waiter, peer, tag)
         self.num_bytes = num_bytes
         self.body: Buffer | None = None
         """Body that the receiver reads from the memory of this process."""
+        self.give_back: Callable[[Buffer], None] | None = None
+        """Called with the body when the receiver has read it."""
 
     def __str__(self) -> str:
         return f"send to rank {self.peer} with tag {self.tag}"
@@ -91,6 +94,6 @@ def new_buffer(num_bytes: int) -> Buffer:
 def bytes_of(array: "np.ndarray[Any, Any]") -> Buffer:
     """Return the memory of a contiguous array as bytes."""
     if not array.nbytes:
-        return memoryview(b"")
+        return memoryview(bytearray())  # writable, as others are
     flat: Any = array.reshape(-1).view(np.uint8)
     return memoryview(flat)

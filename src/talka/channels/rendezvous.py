@@ -1,5 +1,6 @@
 """How the processes of a job find each other."""
 
+import secrets
 from typing import Protocol
 
 
@@ -19,3 +20,8 @@ class Rendezvous(Protocol):
         Raises RendezvousTimeoutError if that takes longer than `timeout_s`.
         """
         ...
+
+
+def new_secret() -> bytes:
+    """Return a random secret for a job, which its processes prove to each other."""
+    return secrets.token_bytes(32)

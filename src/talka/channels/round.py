@@ -1,11 +1,14 @@
 """One call of a collective: its messages, its memory and its time."""
 
+import copy
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from talka.channels.buffers import MAX_PART_BYTES
 from talka.channels.calls import CallLog
 from talka.channels.coding import array_of, decoded, encoded
 from talka.channels.collectives.port import Array, Awaited
@@ -39,7 +42,7 @@ class Round:
         self._group, self._name, self._log = group, name, log
         self._tag = _COLLECTIVE | (number * _PHASES) % _COLLECTIVE
         self._sends: list[Awaited] = []
-        self._free: list[Array] = []
+        self._taken: list[Buffer] = []
         self.operand = operand
         self._start_s = 0.0
 
@@ -52,6 +55,8 @@ class Round:
             return
         for send in self._sends:
             send.wait()
+        for whole in self._taken:
+            self._group.mailbox.buffers.give_back(whole)
         if self._log is not None:
             seconds = time.perf_counter() - self._start_s
             network = self._group.known_network
@@ -74,9 +79,17 @@ class Round:
         return self._receive(source, phase, _memory(into))
 
     def scratch(self, like: Array) -> Array:
+        num_bytes = like.nbytes
+        if num_bytes > MAX_PART_BYTES or not num_bytes:
+            return (
+                np.empty_like(like) if isinstance(like, np.ndarray) else like.new_empty(like.shape)
+            )
+        whole = self._group.mailbox.buffers.take()
+        self._taken.append(whole)
         if isinstance(like, np.ndarray):
-            return np.empty_like(like)
-        return like.new_empty(like.shape)
+            return np.frombuffer(whole[:num_bytes], like.dtype)
+        torch = sys.modules["torch"]
+        return torch.frombuffer(whole[:num_bytes], dtype=like.dtype)
 
     def combine(self, into: Array, part: Array) -> None:
         assert self.operand is not None
@@ -106,15 +119,21 @@ class Round:
             values[source] = value if out is None else out[source]
         return values
 
-    def send_bytes(self, data: bytes, to: int, *, phase: int) -> Send:
-        """Start to send bytes."""
-        return self._send(memoryview(data), to, phase)
+    def send_bytes(self, data: bytes, to: int) -> Send:
+        """Start to send bytes without a description."""
+        return self._send(memoryview(data), to, 0)
 
-    def receive_bytes(self, source: int, *, phase: int) -> bytes:
-        """Wait for bytes, and return them."""
-        receive = self._receive(source, phase, None)
+    def receive_message(self, source: int, into: Buffer | None) -> Receive:
+        """Wait for a message, and return it."""
+        receive = self._receive(source, 0, into)
         receive.wait()
-        return bytes(receive.data)
+        return receive
+
+    def after(self, num_phases: int) -> "Round":
+        """Return a port of the same call whose messages follow those of earlier patterns."""
+        later = copy.copy(self)
+        later._tag += num_phases
+        return later
 
     def buffer(self, num_bytes: int, into: Buffer | None) -> Buffer:
         """Return memory of this length: the beginning of `into` if it is given."""

@@ -50,6 +50,9 @@ class Service:
         for descriptor in (self._wake_read, *self._listeners):
             self._epoll.register(descriptor, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="talka-channels", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def flush_later(self, link: Link) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch.distributed as dist
 
 from talka.channels import Group, Mailbox
-from talka.channels.mailbox import new_secret
+from talka.channels.rendezvous import new_secret
 from talka.channels.world import world
 from talka.errors import RendezvousTimeoutError
 

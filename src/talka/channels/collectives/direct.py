@@ -1,9 +1,15 @@
 """Direct patterns: one hop, or two with an owner of each slice in between."""
 
-from talka.channels.collectives.port import Array, Awaited, Port, Steps, chunks, others, slices
-
-_AHEAD = 2
-"""Chunks that are received while one is combined."""
+from talka.channels.collectives.port import (
+    Ahead,
+    Array,
+    Awaited,
+    Port,
+    Steps,
+    chunks,
+    others,
+    slices,
+)
 
 
 def direct_all_reduce(port: Port, array: Array) -> Steps:
@@ -24,32 +30,22 @@ def direct_all_reduce(port: Port, array: Array) -> Steps:
             sends.append(port.send(part, peer))
             results.append(port.receive(part, peer, phase=1))
     own = chunks(shares[port.rank])
-    arriving = [_post(port, part, peers) for part in own[:_AHEAD]]
-    for index, part in enumerate(own):
-        parts, operations = arriving[index]
+    arriving = Ahead(port, own, peers)
+    for part in own:
+        parts, operations = arriving.next()
         yield operations
         _combine_by_rank(port, part, parts)
+        arriving.used(parts)
         sends += [port.send(part, peer, phase=1) for peer in peers]
-        if index + _AHEAD < len(own):
-            arriving.append(_post(port, own[index + _AHEAD], peers))
     yield results
     yield sends
 
 
-def _post(port: Port, part: Array, peers: list[int]) -> tuple[dict[int, Array], list[Awaited]]:
-    parts = {peer: port.scratch(part) for peer in peers}
-    return parts, [port.receive(scratch, peer) for peer, scratch in parts.items()]
-
-
 def _combine_by_rank(port: Port, own: Array, parts: dict[int, Array]) -> None:
     """Combine in the order of ranks, so that a result does not depend on its owner."""
-    if port.rank == 0:
-        total = own
-    else:
-        total = parts[0]
-        parts[port.rank] = own
+    total = own if port.rank == 0 else parts[0]
     for rank in range(1, port.num_workers):
-        port.combine(total, parts[rank])
+        port.combine(total, own if rank == port.rank else parts[rank])
     if port.rank:
         own[:] = total
 
@@ -72,15 +68,13 @@ def direct_reduce(port: Port, array: Array, root: int) -> Steps:
     if port.rank != root:
         yield [port.send(part, root) for part in chunks(array)]
         return
-    peers = sorted(others(port))
     pieces = chunks(array)
-    arriving = [_post(port, part, peers) for part in pieces[:_AHEAD]]
-    for index, part in enumerate(pieces):
-        parts, operations = arriving[index]
+    arriving = Ahead(port, pieces, others(port))
+    for part in pieces:
+        parts, operations = arriving.next()
         yield operations
         _combine_by_rank(port, part, parts)
-        if index + _AHEAD < len(pieces):
-            arriving.append(_post(port, pieces[index + _AHEAD], peers))
+        arriving.used(parts)
 
 
 def scattered_reduce(port: Port, array: Array, root: int) -> Steps:
@@ -94,15 +88,14 @@ def scattered_reduce(port: Port, array: Array, root: int) -> Steps:
             port.receive(part, peer, phase=1) for peer in peers for part in chunks(shares[peer])
         ]
     own = chunks(shares[port.rank])
-    arriving = [_post(port, part, peers) for part in own[:_AHEAD]]
-    for index, part in enumerate(own):
-        parts, operations = arriving[index]
+    arriving = Ahead(port, own, peers)
+    for part in own:
+        parts, operations = arriving.next()
         yield operations
         _combine_by_rank(port, part, parts)
+        arriving.used(parts)
         if port.rank != root:
             sends.append(port.send(part, root, phase=1))
-        if index + _AHEAD < len(own):
-            arriving.append(_post(port, own[index + _AHEAD], peers))
     yield results
     yield sends
 

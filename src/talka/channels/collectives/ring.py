@@ -1,6 +1,6 @@
 """Patterns around a ring or along a chain: every link carries the same load."""
 
-from talka.channels.collectives.port import Array, Awaited, Port, Steps, chunks, slices
+from talka.channels.collectives.port import Ahead, Array, Awaited, Port, Steps, chunks, slices
 
 
 def ring_all_reduce(port: Port, array: Array) -> Steps:
@@ -14,13 +14,17 @@ def ring_all_reduce(port: Port, array: Array) -> Steps:
     following, previous = (rank + 1) % count, (rank - 1) % count
     shares = slices(array, count)
     sends: list[Awaited] = [port.send(part, following) for part in chunks(shares[rank])]
-    for step in range(1, count):
-        is_last = step == count - 1
-        for part in chunks(shares[(rank - step) % count]):
-            scratch = port.scratch(part)
-            yield [port.receive(scratch, previous)]
-            port.combine(part, scratch)
-            sends.append(port.send(part, following, phase=int(is_last)))
+    own = chunks(shares[(rank + 1) % count])
+    passed_on = [
+        part for step in range(1, count - 1) for part in chunks(shares[(rank - step) % count])
+    ]
+    arriving = Ahead(port, [*passed_on, *own], [previous])
+    for index, part in enumerate((*passed_on, *own)):
+        parts, operations = arriving.next()
+        yield operations
+        port.combine(part, parts[previous])
+        arriving.used(parts)
+        sends.append(port.send(part, following, phase=int(index >= len(passed_on))))
     for step in range(count - 1):
         is_last = step == count - 2
         for part in chunks(shares[(rank - step) % count]):

@@ -1,6 +1,6 @@
 """Patterns up and down a binomial tree: O(log P) hops."""
 
-from talka.channels.collectives.port import Array, Awaited, Port, Steps, chunks
+from talka.channels.collectives.port import Ahead, Array, Awaited, Port, Steps, chunks
 from talka.network.patterns import binomial_tree
 
 
@@ -28,11 +28,15 @@ def tree_reduce(port: Port, array: Array, root: int = 0) -> Steps:
     """Combine all arrays at the root, up a tree. Changes the array of every worker above a leaf."""
     family = Family(port.rank, port.num_workers, root)
     sends: list[Awaited] = []
-    for part in chunks(array):
-        arrived = [(port.scratch(part), child) for child in family.children]
-        yield [port.receive(scratch, child) for scratch, child in arrived]
-        for scratch, _ in arrived:
-            port.combine(part, scratch)
+    pieces = chunks(array)
+    arriving = Ahead(port, pieces, family.children) if family.children else None
+    for part in pieces:
+        if arriving is not None:
+            parts, operations = arriving.next()
+            yield operations
+            for child in family.children:
+                port.combine(part, parts[child])
+            arriving.used(parts)
         if family.parent is not None:
             sends.append(port.send(part, family.parent))
     yield sends

@@ -1,0 +1,197 @@
+"""From links to receives: what happens with a message that arrives."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+from talka.channels.frames import REMOTE_PART, FrameHeader, FrameKind, packed_header
+from talka.channels.link import Link, Pause
+from talka.channels.matching import Arrival, Matching, RemotePart
+from talka.channels.memory import read_memory
+from talka.channels.operations import Buffer, Operation, Receive, new_buffer
+from talka.errors import FrameError, LostWorkerError
+
+
+class Delivery:
+    """Brings messages into the memory of their receives; a `Sink` for the readers of links.
+
+    Parameters
+    ----------
+    lock
+        Guards the matching; the caller of the methods that say so holds it.
+    complete
+        Marks an operation as done; called with the lock.
+    flush_later
+        Called with a link whose stream has no room for an answer.
+    """
+
+    def __init__(
+        self,
+        lock: threading.Lock,
+        *,
+        inbox_bytes: int,
+        complete: Callable[[Operation], None],
+        flush_later: Callable[[Link], None],
+    ) -> None:
+        self.matching = Matching()
+        self._lock, self._inbox_bytes = lock, inbox_bytes
+        self._complete, self._flush_later = complete, flush_later
+        self._current: dict[Link, Arrival] = {}
+        self._links: dict[int, Link] = {}
+
+    def add(self, link: Link) -> None:
+        """Note the link on which a rank sends its messages."""
+        self._links[link.peer] = link
+
+    def remove(self, link: Link) -> Receive | None:
+        """Forget a link that has ended; return the receive whose body was arriving on it."""
+        arrival = self._current.pop(link, None)
+        return None if arrival is None else arrival.receive
+
+    def post(self, receive: Receive) -> bool:
+        """Take the message for a receive if it has begun to arrive; otherwise return False."""
+        with self._lock:
+            arrival = self.matching.post(receive)
+            if arrival is None:
+                return False
+            self._assign(arrival, receive)
+            parts, arrival.parts = arrival.parts, []
+        if arrival.is_remote:
+            for part in parts:
+                self._read_part(arrival, part)
+        elif arrival.is_complete:
+            self._hand_over(arrival)
+        return True
+
+    def to_self(self, rank: int, key: tuple[int, int], description: bytes, body: Buffer) -> None:
+        """Deliver a message of this process to itself."""
+        copy = new_buffer(len(body))
+        copy[:] = body
+        arrival = Arrival(rank, description, len(body), data=copy, num_read=len(body))
+        with self._lock:
+            receive = self.matching.arrived(key, rank)
+            if receive is None:
+                self.matching.keep(key, arrival)
+            else:
+                self._assign(arrival, receive)
+        if receive is not None:
+            self._hand_over(arrival)
+
+    # The sink of readers.
+
+    def begin(self, link: Link, header: FrameHeader, description: bytes) -> Buffer | None:
+        """Find memory for the body of a message."""
+        if link.is_outgoing:
+            raise FrameError("comes back on a link that only sends")
+        if header.kind is FrameKind.PART:
+            self._announce(self._partial(link), link, description)
+            return None
+        key = (header.context, header.tag)
+        is_remote = header.kind is FrameKind.REMOTE
+        arrival = Arrival(link.peer, description, header.body_bytes, is_remote=is_remote)
+        if is_remote:
+            arrival.description = description[REMOTE_PART.size :]
+        with self._lock:
+            receive = self.matching.arrived(key, link.peer)
+            if receive is not None:
+                self._assign(arrival, receive)
+            else:
+                self._keep(link, key, arrival)
+        if is_remote:
+            self._announce(arrival, link, description)
+            return None
+        self._current[link] = arrival
+        if receive is None or receive.error is not None:
+            arrival.data = arrival.data or new_buffer(header.body_bytes)
+            return arrival.data
+        return receive.data
+
+    def end(self, link: Link) -> None:
+        """Complete the message whose body came through the stream of a link."""
+        arrival = self._current.pop(link)
+        with self._lock:
+            arrival.num_read = arrival.num_bytes
+            receive = arrival.receive
+            if receive is not None and arrival.data is None:
+                self._complete(receive)
+                return
+        if receive is not None:
+            self._hand_over(arrival)
+
+    def _keep(self, link: Link, key: tuple[int, int], arrival: Arrival) -> None:
+        """Keep a message that nobody awaits; raise `Pause` if there are too many. With the lock."""
+        if not arrival.is_remote:
+            total = self.matching.inbox_bytes
+            is_full = total > 0 and total + arrival.num_bytes > self._inbox_bytes
+            if is_full and not self.matching.awaits(link.peer):
+                raise Pause
+            arrival.data = new_buffer(arrival.num_bytes)
+        self.matching.keep(key, arrival)
+
+    def _assign(self, arrival: Arrival, receive: Receive) -> None:
+        """Connect a message with its receive. With the lock."""
+        arrival.receive = receive
+        receive.source, receive.description = arrival.source, arrival.description
+        if receive.into is None and arrival.data is not None:
+            receive.data = arrival.data
+            return
+        try:
+            receive.room_for(arrival.num_bytes)
+        except ValueError as error:
+            receive.error = error
+
+    def _hand_over(self, arrival: Arrival) -> None:
+        """Copy a body that was kept into the memory of its receive, if that has its own."""
+        receive = arrival.receive
+        assert receive is not None
+        assert arrival.data is not None
+        if receive.error is None and receive.data is not arrival.data and arrival.num_bytes:
+            receive.data[:] = arrival.data
+        with self._lock:
+            self._complete(receive)
+
+    # Bodies in the memory of their sender.
+
+    def _partial(self, link: Link) -> Arrival:
+        arrival = self._current.get(link)
+        if arrival is None or not arrival.is_remote:
+            raise FrameError("continues a message that has not begun")
+        return arrival
+
+    def _announce(self, arrival: Arrival, link: Link, description: bytes) -> None:
+        """Note a part of a remote body; read it if the message is awaited."""
+        address, number, num_bytes = REMOTE_PART.unpack_from(description)
+        if not link.pid:
+            raise FrameError("has its body in the memory of another machine")
+        if num_bytes > arrival.num_bytes - arrival.num_announced:
+            raise FrameError("has parts that are longer than itself")
+        part = RemotePart(address, number, arrival.num_announced, num_bytes)
+        arrival.num_announced += num_bytes
+        if arrival.num_announced < arrival.num_bytes:
+            self._current[link] = arrival
+        else:
+            self._current.pop(link, None)
+        with self._lock:
+            if arrival.receive is None:
+                arrival.parts.append(part)
+                return
+        self._read_part(arrival, part)
+
+    def _read_part(self, arrival: Arrival, part: RemotePart) -> None:
+        """Copy a part from the memory of its sender, and tell the sender."""
+        receive, link = arrival.receive, self._links[arrival.source]
+        assert receive is not None
+        try:
+            if receive.error is None and part.num_bytes:
+                into = receive.data[part.offset : part.offset + part.num_bytes]
+                read_memory(link.pid, part.address, into)
+        except OSError as error:
+            receive.error = LostWorkerError((arrival.source,), error.strerror or str(error))
+        done = memoryview(packed_header(FrameKind.DONE, tag=part.number))
+        with contextlib.suppress(OSError):  # the reader notices the end of the link
+            if not link.writer.put([done], None, copy=True):
+                self._flush_later(link)
+        with self._lock:
+            arrival.num_read += part.num_bytes
+            if arrival.is_complete:
+                self._complete(receive)

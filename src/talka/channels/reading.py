@@ -1,0 +1,205 @@
+"""Reading all links of a process: one thread of those that wait does it for all of them."""
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from talka.channels.delivery import Delivery
+from talka.channels.frames import FrameHeader, FrameKind
+from talka.channels.link import Link, Pause
+from talka.channels.operations import Buffer
+from talka.errors import ChannelClosedError, FrameError
+
+_READABLE = select.EPOLLIN | select.EPOLLRDHUP
+
+
+class Limits(Protocol):
+    """The options that reading uses."""
+
+    @property
+    def silence_s(self) -> float | None: ...
+    @property
+    def max_message_bytes(self) -> int: ...
+
+
+class Owner(Protocol):
+    """The mailbox, as its links see it."""
+
+    @property
+    def options(self) -> Limits: ...
+    def fail_link(self, link: Link, error: Exception) -> None: ...
+    def done(self, link: Link, number: int) -> None: ...
+
+
+class Reading:
+    """The links of a mailbox, and the thread that reads them at the moment."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        lock: threading.Lock,
+        delivery: Delivery,
+        refuse: Callable[[str], None],
+    ) -> None:
+        self._owner, self._lock, self._delivery, self._refuse = owner, lock, delivery, refuse
+        self._changed = threading.Condition(lock)
+        self._num_waiting = 0
+        self._is_driven = self._is_closed = False
+        self._links: dict[int, Link] = {}
+        self._paused: set[Link] = set()
+        self._resumed: set[Link] = set()
+        self._polled: set[Link] = set()
+        """Links whose descriptor alone does not tell whether bytes have arrived."""
+        self._epoll = select.epoll()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._epoll.register(self._wake_read, select.EPOLLIN)
+
+    def add(self, link: Link) -> None:
+        """Read a new link."""
+        with self._lock:
+            self._links[link.descriptor] = link
+            if link.stream.poll_s is not None:
+                self._polled.add(link)
+        self._epoll.register(link.descriptor, _READABLE)
+        if link.stream.poll_s is not None:
+            self.wake()
+
+    def remove(self, link: Link) -> bool:
+        """Stop reading a link; return False if it was not read."""
+        with self._lock:
+            if self._links.get(link.descriptor) is not link:
+                return False
+            del self._links[link.descriptor]
+            for links in (self._polled, self._paused, self._resumed):
+                links.discard(link)
+        with contextlib.suppress(OSError, ValueError):
+            self._epoll.unregister(link.descriptor)
+        return True
+
+    def links(self) -> list[Link]:
+        """Return all links."""
+        with self._lock:
+            return list(self._links.values())
+
+    def is_read(self, rank: int) -> bool:
+        """Return whether more messages of a rank may arrive. With the lock."""
+        return any(link.peer == rank and not link.is_outgoing for link in self._links.values())
+
+    def last_read_s(self, rank: int) -> float:
+        """Return when bytes of a rank arrived last, or its first link was opened."""
+        return max((link.last_read_s for link in self.links() if link.peer == rank), default=0.0)
+
+    def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None:
+        """Read what arrives until something happened; one thread does, others wait for it."""
+        with self._lock:
+            if self._is_closed:
+                raise ChannelClosedError
+            if is_enough():
+                return
+            if self._is_driven:
+                self._num_waiting += 1
+                self._changed.wait(timeout_s)
+                self._num_waiting -= 1
+                return
+            self._is_driven = True
+        try:
+            self._drive(self._wait_s(timeout_s))
+        finally:
+            with self._lock:
+                self._is_driven = False
+                if self._num_waiting:
+                    self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Let threads that wait look whether they are done."""
+        with self._lock:
+            if self._num_waiting:
+                self._changed.notify_all()
+            is_driven = self._is_driven
+        if is_driven:
+            with contextlib.suppress(OSError):
+                os.write(self._wake_write, b"w")
+
+    def resume(self) -> None:
+        """Read paused links again, since there may be room now."""
+        if not self._paused:
+            return
+        with self._lock:
+            paused, self._paused = self._paused, set()
+            for link in paused:
+                self._epoll.modify(link.descriptor, _READABLE)
+            self._resumed |= paused  # a message may be in the buffer of the reader already
+        self.wake()
+
+    def close(self) -> None:
+        """Close all links at once."""
+        with self._lock:
+            self._is_closed = True
+            links = list(self._links.values())
+            self._links.clear()
+        for link in links:
+            link.stream.close()
+        self.wake()
+        self._epoll.close()
+        for descriptor in (self._wake_read, self._wake_write):
+            os.close(descriptor)
+
+    def _wait_s(self, timeout_s: float | None) -> float:
+        if self._resumed:
+            return 0
+        silence_s = self._owner.options.silence_s
+        limits = [timeout_s, None if silence_s is None else silence_s / 4]
+        if self._polled:
+            with self._lock:
+                limits += [link.stream.poll_s for link in self._polled]
+        return min((limit for limit in limits if limit is not None), default=-1)
+
+    def _drive(self, timeout_s: float) -> None:
+        events = self._epoll.poll(timeout_s)
+        links = [self._links.get(descriptor) for descriptor, _ in events]
+        if None in links:
+            with contextlib.suppress(OSError):
+                os.read(self._wake_read, 4096)
+        if self._polled or self._resumed:
+            with self._lock:
+                links += [*self._polled, *self._resumed]
+                self._resumed.clear()
+        for link in links:
+            if link is not None and self._links.get(link.descriptor) is link:
+                self._read(link)
+
+    def _read(self, link: Link) -> None:
+        try:
+            link.reader.read(link, self, self._owner.options.max_message_bytes)
+        except Pause:
+            with self._lock:
+                self._paused.add(link)
+            self._epoll.modify(link.descriptor, 0)
+        except (OSError, EOFError) as error:
+            self._owner.fail_link(link, error)
+        except FrameError as error:
+            self._refuse(error.problem)
+            self._owner.fail_link(link, error)
+
+    # The sink of readers.
+
+    def begin(self, link: Link, header: FrameHeader, description: bytes) -> Buffer | None:
+        """Handle what is for the link itself; the rest is delivered."""
+        link.last_read_s = time.monotonic()
+        match header.kind:
+            case FrameKind.DATA | FrameKind.REMOTE | FrameKind.PART:
+                return self._delivery.begin(link, header, description)
+            case FrameKind.DONE:
+                self._owner.done(link, header.tag)
+            case FrameKind.BYE:
+                link.is_closing = True
+        return None
+
+    def end(self, link: Link) -> None:
+        """Complete a message."""
+        link.last_read_s = time.monotonic()
+        self._delivery.end(link)
