@@ -22,7 +22,7 @@ from talka.channels.coding import decoded, encoded
 from talka.channels.collectives import direct, ring, tree, waiting
 from talka.channels.collectives.port import run
 from talka.channels.mailbox import Mailbox
-from talka.channels.operations import Buffer, Receive
+from talka.channels.operations import Receive
 from talka.channels.reducing import Operand, Reduction
 from talka.channels.round import Round
 from talka.errors import InvalidValueError

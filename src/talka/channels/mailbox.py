@@ -15,27 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from talka.channels.buffers import PartBuffers, part_bytes
+from talka.channels.buffers import PartBuffers
 from talka.channels.connecting import Connector
 from talka.channels.delivery import Delivery
-from talka.channels.frames import (
-    MAX_DESCRIPTION_BYTES,
-    MAX_MESSAGE_BYTES,
-    REMOTE_PART,
-    FrameKind,
-    packed_header,
-)
+from talka.channels.frames import MAX_MESSAGE_BYTES, FrameKind, packed_header
 from talka.channels.link import Link
-from talka.channels.memory import address_of
 from talka.channels.operations import Buffer, Operation, Receive, Send
 from talka.channels.reading import Reading
 from talka.channels.rendezvous import Rendezvous
+from talka.channels.sending import Envelope, Sending
 from talka.channels.service import Service
 from talka.errors import ChannelClosedError, ChannelTimeoutError, InvalidValueError, LostWorkerError
 
 _CLOSE_S: Final = 5.0
-_REMOTE_BYTES: Final = 1 << 16
-"""Bytes from which a body is read from the sender's memory: below, a second wake-up costs more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +69,6 @@ class Mailbox:
         self._lock = threading.Lock()
         self._outgoing: dict[int, Link] = {}
         self._listeners: list[Callable[[int, str], object]] = []
-        self._numbers = itertools.count(1)
         self._num_groups: dict[tuple[tuple[int, ...], str], itertools.count[int]] = {}
         self.buffers = PartBuffers()
         self._connecting = threading.Lock()
@@ -86,9 +77,10 @@ class Mailbox:
         self._delivery = Delivery(
             self._lock,
             inbox_bytes=self.options.inbox_bytes,
-            complete=self._complete,
+            complete=self.complete,
             flush_later=self._service.flush_later,
         )
+        self._sending = Sending(self, self._lock, self.buffers, self.options.buffer_bytes)
         self._reading = Reading(self, self._lock, self._delivery, self._service.refuse)
         self._service.start()
 
@@ -98,22 +90,13 @@ class Mailbox:
         self, to: int, body: Buffer, *, tag: int, context: int = 0, description: bytes = b""
     ) -> Send:
         """Start to send bytes, which must not change before the send is done."""
-        self._check_message(body, description)
+        envelope = self._checked(body, tag, context, description)
+        if to != self.rank:
+            return self._sending.post(self.link_to(to), body, envelope)
+        self._delivery.to_self(to, (context, tag), description, body)
+        self._reading.wake()
         send = Send(self, to, tag, len(body))
-        if to == self.rank:
-            self._delivery.to_self(to, (context, tag), description, body)
-            self._reading.wake()
-            send.is_done = True
-            return send
-        link = self.link_to(to)
-        if link.pid and len(body) >= _REMOTE_BYTES:
-            send.body = body
-            head = self._remote_head(send, link, len(body))
-            frame = _frame(FrameKind.REMOTE, head + description, context, tag, len(body))
-            self._put(link, send, [frame])
-        else:
-            frame = _frame(FrameKind.DATA, description, context, tag, len(body))
-            self._put(link, send, [frame, body] if len(body) else [frame])
+        send.is_done = True
         return send
 
     def send(
@@ -131,30 +114,11 @@ class Mailbox:
         Waits only if more than `buffer_bytes` are on their way to that rank: then until it has
         received some. Raises LostWorkerError and ChannelTimeoutError.
         """
-        self._check_message(body, description)
         if to == self.rank:
             self.post_send(to, body, tag=tag, context=context, description=description)
             return
-        link, deadline = self.link_to(to), _deadline(timeout_s)
-        with link.sending:
-            if not (link.pid and len(body) >= _REMOTE_BYTES):
-                self._wait_for_room(link, len(body), deadline, timeout_s)
-                send = Send(self, to, tag, len(body))
-                frame = _frame(FrameKind.DATA, description, context, tag, len(body))
-                self._put(link, send, [frame, body] if len(body) else [frame], copy=True)
-            kind, length = FrameKind.REMOTE, part_bytes(len(body))
-            for start in (
-                range(0, len(body), length) if link.pid and len(body) >= _REMOTE_BYTES else ()
-            ):
-                part = body[start : start + length]
-                self._wait_for_room(link, len(part), deadline, timeout_s)
-                send = Send(self, to, tag, len(part))
-                send.body, send.give_back = self.buffers.copy(part), self.buffers.give_back
-                head = self._remote_head(send, link, len(part))
-                total = len(body) if kind is FrameKind.REMOTE else 0
-                text = description if kind is FrameKind.REMOTE else b""
-                self._put(link, send, [_frame(kind, head + text, context, tag, total)])
-                kind = FrameKind.PART
+        envelope = self._checked(body, tag, context, description)
+        self._sending.send(self.link_to(to), body, envelope, timeout_s)
         if to in self.lost:
             raise LostWorkerError((to,), self.lost[to])
 
@@ -285,7 +249,7 @@ class Mailbox:
             if not link.is_outgoing:
                 self._fail_receives(link.peer)
             if receive is not None:
-                self._fail(receive, link.peer)
+                self.fail(receive, link.peer)
         self._service.forget(link)
         link.stream.close()
         self._reading.wake()
@@ -295,70 +259,41 @@ class Mailbox:
         with self._lock:
             send = link.unread.pop(number, None)
             if send is not None:
-                self._complete(send)
+                self.complete(send)
 
     def complete_sends(self, sends: Sequence[Send]) -> None:
         """Mark messages as sent; the service calls this."""
         with self._lock:
             for send in sends:
                 if send.body is None:  # otherwise it is done when it has been read
-                    self._complete(send)
+                    self.complete(send)
         self._reading.wake()
 
-    # Sending.
+    # What sending needs.
 
-    def _put(self, link: Link, send: Send, views: list[memoryview], *, copy: bool = False) -> None:
-        with self._lock:
-            link.pending_bytes += send.num_bytes
-        try:
-            is_written = link.writer.put(views, send, copy=copy)
-        except OSError as error:
-            self.lose(link.peer, _reason(error))
-            is_written = True
-        if not is_written:
-            self._service.flush_later(link)
-        elif send.body is None:
-            with self._lock:
-                self._complete(send)
-        if link.peer in self.lost:
-            with self._lock:
-                self._fail(send, link.peer)
+    def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None:
+        """Read what arrives until something happened."""
+        self._reading.progress(is_enough, timeout_s)
 
-    def _remote_head(self, send: Send, link: Link, num_bytes: int) -> bytes:
-        """Return where the receiver finds a body in the memory of this process."""
-        number = next(self._numbers)
-        assert send.body is not None
-        with self._lock:
-            link.unread[number] = send
-        return REMOTE_PART.pack(address_of(send.body), number, num_bytes)
+    def break_off(self, link: Link, error: OSError) -> None:
+        """Note that nothing more can be sent to the rank of a link."""
+        self.lose(link.peer, _reason(error))
 
-    def _wait_for_room(
-        self, link: Link, num_bytes: int, deadline: float | None, timeout_s: float | None
-    ) -> None:
-        limit = self.options.buffer_bytes - num_bytes
-        while link.pending_bytes > max(0, limit) and link.peer not in self.lost:
-            left_s = _left(deadline)
-            if left_s is not None and left_s <= 0:
-                assert timeout_s is not None
-                what = f"send to rank {link.peer}, which does not receive"
-                raise ChannelTimeoutError(what, timeout_s)
-            self._reading.progress(
-                lambda: link.pending_bytes <= max(0, limit) or link.peer in self.lost, left_s
-            )
+    def flush_later(self, link: Link) -> None:
+        """Send what waits in a link when its stream has room."""
+        self._service.flush_later(link)
 
-    def _check_message(self, body: Buffer, description: bytes) -> None:
+    def _checked(self, body: Buffer, tag: int, context: int, description: bytes) -> Envelope:
         self._check_open()
-        longest = MAX_DESCRIPTION_BYTES - REMOTE_PART.size
-        if len(description) > longest:
-            allowed = f"at most {longest} bytes"
-            raise InvalidValueError("description of a message", len(description), allowed)
         if len(body) > self.options.max_message_bytes:
             allowed = f"at most {self.options.max_message_bytes} bytes (max_message_bytes)"
             raise InvalidValueError("length of a message", len(body), allowed)
+        return Envelope(tag, context, description)
 
     # Ends of operations; the lock is held.
 
-    def _complete(self, operation: Operation) -> None:
+    def complete(self, operation: Operation) -> None:
+        """Mark an operation as done."""
         if operation.is_done:
             return
         operation.is_done = True
@@ -370,22 +305,23 @@ class Mailbox:
                 operation.give_back(operation.body)
             operation.body = None
 
-    def _fail(self, operation: Operation, rank: int) -> None:
+    def fail(self, operation: Operation, rank: int) -> None:
+        """End an operation with an error that names a lost rank."""
         if not operation.is_done:
             operation.error = LostWorkerError((rank,), self.lost.get(rank, "it has ended"))
-            self._complete(operation)
+            self.complete(operation)
 
     def _fail_receives(self, rank: int) -> None:
         self._delivery.matching.discard_incomplete(rank)
         is_last = len(self.lost) >= self.size - 1
         for receive in self._delivery.matching.lost(rank, is_last=is_last):
-            self._fail(receive, rank)
+            self.fail(receive, rank)
 
     def _fail_sends(self, link: Link) -> None:
         sends = link.writer.abandon()
         with self._lock:
             for send in (*sends, *link.unread.values()):
-                self._fail(send, link.peer)
+                self.fail(send, link.peer)
             link.unread.clear()
 
     def _fail_if_hopeless(self, receive: Receive) -> None:
@@ -393,7 +329,7 @@ class Mailbox:
         rank = receive.peer
         if rank is not None and not self._reading.is_read(rank):
             self._delivery.matching.withdraw(receive)
-            self._fail(receive, rank)
+            self.fail(receive, rank)
 
     def _check_silence(self, operation: Operation) -> None:
         limit_s = self.options.silence_s
@@ -412,17 +348,6 @@ class Mailbox:
     def _check_open(self) -> None:
         if self.is_closed:
             raise ChannelClosedError
-
-
-def _frame(kind: FrameKind, description: bytes, context: int, tag: int, num_bytes: int) -> Buffer:
-    header = packed_header(
-        kind,
-        description_bytes=len(description),
-        context=context,
-        tag=tag,
-        body_bytes=num_bytes,
-    )
-    return memoryview(header + description)
 
 
 def _deadline(timeout_s: float | None) -> float | None:

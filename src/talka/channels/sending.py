@@ -1,0 +1,145 @@
+"""Sending: whole messages through the stream, long ones on one machine through memory."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from talka.channels.buffers import PartBuffers, part_bytes
+from talka.channels.frames import MAX_DESCRIPTION_BYTES, REMOTE_PART, FrameKind, packed_header
+from talka.channels.link import Link
+from talka.channels.memory import address_of
+from talka.channels.operations import Buffer, Operation, Send, Waiter
+from talka.errors import ChannelTimeoutError, InvalidValueError
+
+_REMOTE_BYTES: Final = 1 << 16
+"""Bytes from which a body is read from the sender's memory: below, a second wake-up costs more."""
+
+
+class Sender(Waiter, Protocol):
+    """The mailbox, as sending uses it."""
+
+    lost: dict[int, str]
+
+    def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None: ...
+    def break_off(self, link: Link, error: OSError) -> None: ...
+    def flush_later(self, link: Link) -> None: ...
+    def complete(self, operation: Operation) -> None: ...
+    def fail(self, operation: Operation, rank: int) -> None: ...
+
+
+class Envelope:
+    """Where a message goes and what it is."""
+
+    __slots__ = ("context", "description", "tag")
+
+    def __init__(self, tag: int, context: int, description: bytes) -> None:
+        longest = MAX_DESCRIPTION_BYTES - REMOTE_PART.size
+        if len(description) > longest:
+            allowed = f"at most {longest} bytes"
+            raise InvalidValueError("description of a message", len(description), allowed)
+        self.tag, self.context, self.description = tag, context, description
+
+    def frame(self, kind: FrameKind, num_bytes: int, *, before: bytes = b"") -> Buffer:
+        """Return the header and the description of a message, or of a part of one."""
+        description = before if kind is FrameKind.PART else before + self.description
+        header = packed_header(
+            kind,
+            description_bytes=len(description),
+            context=self.context,
+            tag=self.tag,
+            body_bytes=0 if kind is FrameKind.PART else num_bytes,
+        )
+        return memoryview(header + description)
+
+
+class Sending:
+    """Starts messages; the lock of the mailbox guards what is pending."""
+
+    def __init__(
+        self, sender: Sender, lock: threading.Lock, buffers: PartBuffers, buffer_bytes: int
+    ) -> None:
+        self._sender, self._lock, self._buffers = sender, lock, buffers
+        self._buffer_bytes = buffer_bytes
+        self._numbers = itertools.count(1)
+
+    def post(self, link: Link, body: Buffer, envelope: Envelope) -> Send:
+        """Start to send bytes, which must not change before the send is done."""
+        send = Send(self._sender, link.peer, envelope.tag, len(body))
+        if _is_read_from_memory(link, body):
+            send.body = body
+            head = self._remote_part(link, send, len(body))
+            frame = envelope.frame(FrameKind.REMOTE, len(body), before=head)
+            self._put(link, send, [frame])
+        else:
+            frame = envelope.frame(FrameKind.DATA, len(body))
+            self._put(link, send, [frame, body] if len(body) else [frame])
+        return send
+
+    def send(self, link: Link, body: Buffer, envelope: Envelope, timeout_s: float | None) -> None:
+        """Send bytes that may change afterwards; wait only if too much is on its way."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with link.sending:
+            if not _is_read_from_memory(link, body):
+                self._wait_for_room(link, len(body), deadline, timeout_s)
+                send = Send(self._sender, link.peer, envelope.tag, len(body))
+                frame = envelope.frame(FrameKind.DATA, len(body))
+                self._put(link, send, [frame, body] if len(body) else [frame], copy=True)
+                return
+            kind, length = FrameKind.REMOTE, part_bytes(len(body))
+            for start in range(0, len(body), length):
+                part = body[start : start + length]
+                self._wait_for_room(link, len(part), deadline, timeout_s)
+                send = Send(self._sender, link.peer, envelope.tag, len(part))
+                send.body, send.give_back = self._buffers.copy(part), self._buffers.give_back
+                head = self._remote_part(link, send, len(part))
+                self._put(link, send, [envelope.frame(kind, len(body), before=head)])
+                kind = FrameKind.PART
+
+    def _put(self, link: Link, send: Send, views: list[memoryview], *, copy: bool = False) -> None:
+        sender = self._sender
+        with self._lock:
+            link.pending_bytes += send.num_bytes
+        try:
+            is_written = link.writer.put(views, send, copy=copy)
+        except OSError as error:
+            sender.break_off(link, error)
+            is_written = True
+        if not is_written:
+            sender.flush_later(link)
+        elif send.body is None:
+            with self._lock:
+                sender.complete(send)
+        if link.peer in sender.lost:
+            with self._lock:
+                sender.fail(send, link.peer)
+
+    def _remote_part(self, link: Link, send: Send, num_bytes: int) -> bytes:
+        """Return where the receiver finds a body in the memory of this process."""
+        number = next(self._numbers)
+        assert send.body is not None
+        with self._lock:
+            link.unread[number] = send
+        return REMOTE_PART.pack(address_of(send.body), number, num_bytes)
+
+    def _wait_for_room(
+        self, link: Link, num_bytes: int, deadline: float | None, timeout_s: float | None
+    ) -> None:
+        """Wait until less than the limit is on its way; a message beyond it goes alone."""
+        limit = max(0, self._buffer_bytes - num_bytes)
+
+        def has_room() -> bool:
+            return link.pending_bytes <= limit or link.peer in self._sender.lost
+
+        while not has_room():
+            left_s = None if deadline is None else deadline - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                assert timeout_s is not None
+                what = f"send to rank {link.peer}, which does not receive"
+                raise ChannelTimeoutError(what, timeout_s)
+            self._sender.progress(has_room, left_s)
+
+
+def _is_read_from_memory(link: Link, body: Buffer) -> bool:
+    return link.pid > 0 and len(body) >= _REMOTE_BYTES
