@@ -46,16 +46,6 @@ def main() -> None:
     except LabError as error:
         wire.send(channel, {"problem": error.args})
         return
-    try:
-        _run(channel, watched, build, group)
-    finally:
-        if group is not None:
-            group.remove()
-
-
-def _run(
-    channel: socket.socket, watched: int, build: dict[str, Any], group: quotas.LabGroup | None
-) -> None:
     first = os.fork()
     if first == 0:
         os.close(watched)
@@ -67,6 +57,8 @@ def _run(
     _wait_for_either(watched, os.pidfd_open(first))
     os.kill(first, signal.SIGKILL)
     os.waitpid(first, 0)  # returns after all other processes of the lab have ended
+    if group is not None:
+        group.remove()
 
 
 def _enter_private_namespaces() -> None:

@@ -87,8 +87,8 @@ class LabGroup:
 def period_and_quota(cores: float) -> tuple[float, float]:
     """Return the period of a quota and the processor time per period, in seconds.
 
-    >>> period_and_quota(0.45), period_and_quota(0.09), period_and_quota(0.01)
-    ((0.01, 0.0045), (0.02, 0.0018), (0.1, 0.001))
+    >>> period_and_quota(0.5), period_and_quota(0.09), period_and_quota(0.01)
+    ((0.01, 0.005), (0.02, 0.0018), (0.1, 0.001))
     """
     period_s = min(max(_QUOTA_S / cores, _MIN_PERIOD_S), _MAX_PERIOD_S)
     period_s = max(period_s, _MIN_QUOTA_S / cores)

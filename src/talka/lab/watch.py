@@ -60,8 +60,9 @@ _CUT = 0
 class Watch:
     """State of the ranks of one run, from their start until all have ended.
 
-    Ranks that were ended by a `Kill` do not count as failures. After the first failure the others
-    have `GRACE_S` to end, unless ranks are killed on purpose: such a run tests how the others cope.
+    Ranks that were ended by a `Kill`, or whose link was cut before they ended, do not count as
+    failures. After the first failure the others have `GRACE_S` to end, unless ranks are killed or cut
+    off on purpose: such a run tests how the others cope.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class Watch:
         self.blame: Blame | None = None
         self.exit_codes: dict[int, int] = {}
         self._num_ranks = num_ranks
-        self._has_kills = any(isinstance(trouble, Kill) for trouble in troubles)
+        self._ranks_per_host = ranks_per_host
+        self._has_losses = any(isinstance(trouble, Kill | Cut) for trouble in troubles)
+        self._cut_hosts: set[int] = set()
         self._killed: set[int] = set()
         self._num_pauses = dict.fromkeys(range(num_ranks), 0)
         self._due = [due for trouble in troubles for due in _scheduled(trouble, ranks_per_host)]
@@ -99,10 +102,11 @@ class Watch:
     def ended(self, rank: int, exit_code: int, *, now_s: float) -> None:
         """Record that a rank ended; a first failure starts the grace period."""
         self.exit_codes.setdefault(rank, exit_code)
-        if exit_code == 0 or rank in self._killed or self.blame is not None:
+        is_lost = rank in self._killed or rank // self._ranks_per_host in self._cut_hosts
+        if exit_code == 0 or is_lost or self.blame is not None:
             return
         self.blame = Blame(rank, exit_code)
-        if not self._has_kills:
+        if not self._has_losses:
             self._grace_ends_s = now_s + GRACE_S
 
     def advance(self, now_s: float) -> list[Instruction]:
@@ -111,6 +115,7 @@ class Watch:
         while self._due and self._due[0].at_s <= now_s:
             due = heapq.heappop(self._due)
             if due.signal == _CUT:
+                self._cut_hosts.add(due.target)
                 sends.append(CutLink(due.target))
             elif due.target not in self.exit_codes and due.target not in self._killed:
                 sends += self._apply(due)
