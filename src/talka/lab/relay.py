@@ -182,8 +182,11 @@ def open_socket(device: str) -> socket.socket:
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     for option, value in ((_PACKET_VNET_HDR, 1), (_PACKET_IGNORE_OUTGOING, 1)):
         end.setsockopt(_SOL_PACKET, option, value)
-    for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
-        end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)  # as much as others may have
+    with contextlib.suppress(PermissionError):
+        for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
+            end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
     end.bind((device, _ETH_P_ALL))
     return end
 
