@@ -19,7 +19,8 @@ in TALKA_RUN_DIR); `talka report` shows them.
 
 If a rank fails, the others are killed after 10 s; with --kill or --cut they may continue instead.
 The lab needs `ip`, `tc` and `bridge`, and root or a kernel that allows user namespaces (ranks then see
-user id 0). Quotas need root and control groups. Nothing is left behind, however the lab ends.
+user id 0). Quotas need root and control groups. Apart from the run directory nothing is left behind,
+however the lab ends.
 """
 
 import argparse
