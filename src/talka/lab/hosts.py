@@ -20,6 +20,7 @@ from talka.engine.local.processes import how_it_ended
 from talka.errors import LabError
 from talka.lab import links, namespaces, quotas, relay
 from talka.lab.base import address_of
+from talka.lab.frames import MAX_PACKET_BYTES
 from talka.lab.trees import signal_family
 
 Frame = dict[str, Any]
@@ -136,7 +137,7 @@ class _Hosts:
             with host.visit():
                 links.run_batch("tc", [links.limit_command(verb, links.INTERFACE, rate)])
                 if self._late is not None:
-                    links.run_batch("ip", [links.packet_command(rate, relay.MAX_PACKET_BYTES)])
+                    links.run_batch("ip", [links.packet_command(rate, MAX_PACKET_BYTES)])
 
     def _connect(self, frame: Frame, descriptors: list[int]) -> Frame:
         """Connect the link of a host to the bridge, or cut it."""

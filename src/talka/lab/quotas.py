@@ -10,7 +10,6 @@ that was killed: the driver removes it, or the next lab with quotas if the drive
 import contextlib
 import errno
 import fcntl
-import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from talka.machine import control_groups
 
 _PREFIX = "talka-lab-"
 _MEMBERS = "cgroup.procs"
+_MAX_ATTEMPTS = 100
 # A busy process runs until a timer tick finds its quota spent, every 4 ms on many kernels, and then
 # stands still until it is paid for. Longest stops, measured with a tick of 4 ms: 0.45 cores 9 ms with
 # a period of 10 ms, 13 ms with 20 ms, 58 ms with 100 ms (the default); 0.09 cores 38 ms with 20 ms,
@@ -132,20 +132,28 @@ def remove_stale_in(parent: Path) -> None:
 
 
 def _locked_folder(parent: Path) -> tuple[Path, int]:
-    for attempt in itertools.count():
+    """Create a folder in `parent`; return its path and the descriptor that locks it."""
+    for attempt in range(_MAX_ATTEMPTS):
         folder = parent / f"{_PREFIX}{os.getpid()}-{attempt}"
-        with contextlib.suppress(FileExistsError, FileNotFoundError, BlockingIOError):
+        with contextlib.suppress(FileExistsError):
             folder.mkdir()
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            folder.stat()  # another lab may have removed it before it was locked
-            _enable_below(folder)
-            return folder, lock
-    raise AssertionError
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _enable_below(folder)  # fails if another lab removed it before it was locked
+                return folder, lock
+            except BlockingIOError:
+                os.close(lock)
+            except OSError:
+                os.close(lock)
+                _remove(folder)
+                raise
+    raise OSError(errno.EBUSY, "other labs remove the group")
 
 
 def _enable_below(folder: Path) -> None:
-    """Let groups below a new one of version 2 have quotas."""
+    """Let groups below a new one have quotas, which takes a command in version 2."""
+    folder.stat()
     control = folder / "cgroup.subtree_control"
     if control.exists():
         control.write_text("+cpu")
