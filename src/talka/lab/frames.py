@@ -15,8 +15,8 @@ _WORD_BYTES = ctypes.sizeof(ctypes.c_uint32)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Piece(ctypes.Structure):
-    """`struct iovec`: where a frame is, and its length."""
+class _IoVec(ctypes.Structure):
+    """`struct iovec`: the address of a buffer, and its length."""
 
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
@@ -39,7 +39,7 @@ class _Message(ctypes.Structure):
 class Frames:
     """A ring of slots, filled at the end and emptied at the start, both in order.
 
-    Slot s has a buffer, a `_Piece` that refers to it and a `_Message` that refers to the piece. A free
+    Slot s has a buffer, a `_IoVec` that refers to it and a `_Message` that refers to the piece. A free
     slot's piece has the length of the buffer, a used one's that of the frame: lengths are copied for a
     whole batch, so that no Python code runs per frame.
     """
@@ -49,13 +49,13 @@ class Frames:
         self._start, self._num_used = 0, 0
         self._buffers = mmap.mmap(-1, num_slots * _SLOT_BYTES)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._buffers))
-        self._pieces = (_Piece * num_slots)()
+        self._pieces = (_IoVec * num_slots)()
         self._messages = (_Message * num_slots)()
         for slot in range(num_slots):
-            self._pieces[slot] = _Piece(first + slot * _SLOT_BYTES, _SLOT_BYTES)
+            self._pieces[slot] = _IoVec(first + slot * _SLOT_BYTES, _SLOT_BYTES)
             self._messages[slot].pieces = ctypes.addressof(self._pieces[slot])
             self._messages[slot].num_pieces = 1
-        low = _Piece.length.offset
+        low = _IoVec.length.offset
         if sys.byteorder == "big":  # the low half of a long number comes last
             low += ctypes.sizeof(ctypes.c_size_t) - _WORD_BYTES
         self._piece_lengths = _column(self._pieces, low)

@@ -67,7 +67,7 @@ class _Hosts:
         self._members: dict[int, int] = {}
         """Descriptors for joining the control group of a host, by host."""
         self._late: socket.socket | None = None
-        """Where the relay receives and sends; None without a latency."""
+        """Socket through which the relay receives and sends; None without a latency."""
         self._latency_s = 0.0
         self._relay: int | None = None
         self._handlers: dict[str, Callable[[Frame, list[int]], Frame]] = {

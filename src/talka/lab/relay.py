@@ -68,7 +68,7 @@ class Schedule:
         return num_due
 
     def wait_s(self, now_s: float) -> float | None:
-        """Return the seconds until the first frame is due; None if there are no frames."""
+        """Return the seconds until the first frame is due; None without frames."""
         return max(self._batches[0].due_s - now_s, 0.0) if self._batches else None
 
 
