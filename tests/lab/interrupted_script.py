@@ -8,14 +8,16 @@ import socket
 import sys
 import time
 
-PORT = 5000
+ADDRESS = ("10.0.0.1", 5000)
 SILENCE_S = 0.7
 STOP_S = 0.2
 
 
 def receive():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
-        end.bind(("10.0.0.1", PORT))
+        end.bind(ADDRESS)
+        with socket.create_server(ADDRESS) as server:
+            server.accept()[0].close()
         end.settimeout(60)
         last = -1
         while True:
@@ -27,12 +29,19 @@ def receive():
     print(last)
 
 
+def wait_for_receiver():
+    deadline = time.monotonic() + 60
+    while socket.socket().connect_ex(ADDRESS) != 0:
+        assert time.monotonic() < deadline
+
+
 def send(seconds):
+    wait_for_receiver()
     end_s, number = time.monotonic() + seconds, 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
         while time.monotonic() < end_s:
             number += 1
-            end.sendto(str(number).encode(), ("10.0.0.1", PORT))
+            end.sendto(str(number).encode(), ADDRESS)
             time.sleep(0.02)
     print(number)
 
