@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from talka.errors import LabError
+from talka.lab import quotas
 from talka.lab.base import MIN_CORES
 from talka.lab.quotas import LabGroup, parents, period_and_quota, remove_stale_in
 
@@ -44,6 +45,23 @@ def test_version_2_has_a_group_where_the_controller_is_enabled(tmp_path):
     add(tmp_path, f"{top}/user.slice/cgroup.subtree_control", "cpu memory")
     add(tmp_path, f"{top}/user.slice/session/cgroup.subtree_control", "cpuset")
     assert list(parents(tmp_path)) == [tmp_path / top / "user.slice", tmp_path / top]
+
+
+def test_hosts_have_the_weights_of_their_quotas(tmp_path, monkeypatch):
+    """Files of groups that the kernel would make are there before."""
+    monkeypatch.setattr(quotas, "_try_to_join", lambda members: None)
+    for host, files in enumerate((("cpu.weight", "cpu.max"), ("cpu.shares",))):
+        for name in (*files, "cgroup.procs"):
+            add(tmp_path, f"host-{host}/{name}")
+    monkeypatch.setattr(Path, "mkdir", lambda path: None)
+    group = LabGroup(tmp_path, -1)
+    for host in range(2):
+        os.close(group.limit(host, 0.25))
+    assert (tmp_path / "host-0/cpu.weight").read_text() == "25"
+    assert (tmp_path / "host-0/cpu.max").read_text() == "2500 10000"
+    assert (tmp_path / "host-1/cpu.shares").read_text() == "256"
+    assert (tmp_path / "host-1/cpu.cfs_quota_us").read_text() == "2500"
+    assert (tmp_path / "host-1/cpu.cfs_period_us").read_text() == "10000"
 
 
 def test_without_the_controller_the_error_says_what_to_do(tmp_path):
