@@ -77,6 +77,19 @@ def lab_works():
 
 
 @pytest.fixture(scope="session")
+def quotas_work(lab_works):
+    """Skips where hosts of a lab cannot have processor quotas: without root, or without groups."""
+    from talka.errors import LabError
+    from talka.lab import Lab, LabConfig
+
+    try:
+        with Lab(LabConfig(num_hosts=1, rate_bits_per_s=1e9, cores=0.5)):
+            pass
+    except LabError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
 def ray_cluster():
     """Three Ray machines of one core each, on loopback, that notice a death within a second."""
     from talka.engine.on_ray.engine import OnRay  # noqa: I001  # it sets up the key before ray is imported

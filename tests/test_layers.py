@@ -8,7 +8,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "talka"
 LAYERS = [  # top to bottom; names in one row may not import each other
     ["__main__"],
     ["cli"],
-    ["dashboard", "report", "lab"],
+    ["dashboard", "report"],
+    ["lab"],
     ["jobs"],
     ["planner"],
     ["train", "graph"],

@@ -66,7 +66,7 @@ def available_memory_bytes(*, root: Path = _ROOT) -> int:
 def _core_quotas(root: Path) -> tuple[float, ...]:
     """Return the quotas, in cores, of all control groups that have one."""
     quotas = []
-    for group in _groups(root, "cpu"):
+    for group in control_groups(root, "cpu"):
         quota, _, period = _text(group / "cpu.max").partition(" ")  # version 2: "max 100000"
         if not quota:
             quota = _text(group / "cpu.cfs_quota_us")  # version 1: -1 without a quota
@@ -80,7 +80,7 @@ def _core_quotas(root: Path) -> tuple[float, ...]:
 def _memory_limits(root: Path) -> tuple[tuple[Path, int], ...]:
     """Return the control groups with a memory limit, and the limit of each in bytes."""
     limits = []
-    for group in _groups(root, "memory"):
+    for group in control_groups(root, "memory"):
         limit = _text(group / "memory.max") or _text(group / "memory.limit_in_bytes")
         if limit.isdecimal():  # no limit is "max" in version 2, and a huge number in version 1
             limits.append((group, int(limit)))
@@ -96,7 +96,7 @@ def _used_bytes(group: Path) -> int:
     return (int(used) if used.isdecimal() else 0) - (int(idle[1]) if idle else 0)
 
 
-def _groups(root: Path, controller: str) -> Iterator[Path]:
+def control_groups(root: Path, controller: str) -> Iterator[Path]:
     """Yield the folders of the control groups of this process, up to the topmost group.
 
     In a container the path may be that of the host, which is not mounted. It does not exist then,

@@ -10,11 +10,21 @@ from pathlib import Path
 import pytest
 
 from talka.cli.main import main
+from talka.engine.events import WorkerLost
+from talka.events import read_run
 from talka.lab import watch
+from talka.lab.events import HostJoined, RankExited
 from talka.machine import num_cores
 from talka.network import read_hosts
+from talka.report import write_report
 
 TALKA = [sys.executable, "-m", "talka"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    """Run directories are made in a folder of the test."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +41,18 @@ TALKA = [sys.executable, "-m", "talka"]
         (["--kill", "4@1s", "--", "true"], "--kill is 4, but must be a rank from 0 to 3"),
         (["--kill", "2", "--", "true"], "RANK@TIME, as in 2@10s"),
         (["--kill", "2@soon", "--", "true"], "--kill is 'soon'"),
-        (["--pause", "2@1s", "--", "true"], "RANK@TIME+TIME, as in 1@5s+3s"),
+        (["--pause", "2@1s", "--", "true"], "RANK@TIME+TIME, as in 1@5s+3s, or HOST:TIME/TIME"),
+        (["--pause", "4:1s/10s", "--", "true"], "--pause is 4, but must be a host from 0 to 3"),
+        (["--pause", "3:10s/1s", "--", "true"], "shorter than its period of 1 s"),
+        (["--pause", "3:1s", "--", "true"], "as in 3:0.5s/10s"),
+        (["--cut", "4@1s", "--", "true"], "--cut is 4, but must be a host from 0 to 3"),
+        (["--cut", "2:1s", "--", "true"], "HOST@TIME, as in 2@30s"),
+        (["--latency", "5km", "--", "true"], "--latency is '5km'"),
+        (["--latency", "1h", "--", "true"], "but must be 0, or from 0.1 ms to 2 s"),
+        (["--cores", "0", "--", "true"], "--cores is 0"),
+        (["--cores", "1000", "--", "true"], "--cores is 1000"),
+        (["--cores-of", "4=0.1", "--", "true"], "--cores-of is 4, but must be a host from 0 to 3"),
+        (["--cores-of", "2:0.1", "--", "true"], "HOST=N, as in 3=0.09"),
         (["--pause", "9@1s+1s", "--", "true"], "--pause is 9"),
         (["--ranks-per-host", "0", "--", "true"], "--ranks-per-host is 0"),
         (["--"], "for example: talka lab --hosts 4 --rate 100mbit -- talka probe"),
@@ -52,6 +73,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, expected, capsys, monk
     assert expected in printed.err
     assert len(printed.err.splitlines()) == 1
     assert printed.out == ""
+    assert not Path("runs").exists(), "nothing was run"
 
 
 @pytest.mark.usefixtures("lab_works")
@@ -95,6 +117,66 @@ def test_a_rank_that_was_to_be_killed_is_no_failure(capfd):
     printed = capfd.readouterr()
     assert printed.err == ""
     assert "-9" in printed.out
+
+
+EMIT = """
+import os
+from pathlib import Path
+from talka.engine.events import WorkerLost
+from talka.events import Stream
+folder, rank = Path(os.environ["TALKA_RUN_DIR"]), os.environ["RANK"]
+Stream(folder / f"events.rank-{rank}.jsonl").emit(WorkerLost(f"test-{rank}", "a test"))
+"""
+
+
+@pytest.mark.usefixtures("lab_works")
+def test_a_run_is_recorded_with_the_events_of_its_ranks(capfd):
+    options = ["--hosts", "2", "--latency", "1ms", "--cut", "1@1h", "--pause", "0:1s/1h"]
+    assert main(["lab", *options, "--", sys.executable, "-c", EMIT]) == 0
+    printed = capfd.readouterr()
+    [folder] = Path("runs").iterdir()
+    assert printed.out.endswith(f"run directory {folder}\n")
+    assert "latency 1 ms" in printed.out
+    record = read_run(folder)
+    assert record.status == "done"
+    assert record.config["config"]["latency_s"] == 0.001
+    assert record.config["config"]["cut"] == ["1@1h"]
+    assert [rank["exit_code"] for rank in record.result["ranks"]] == [0, 0]
+    events = [stamped.event for stamped in record.events]
+    hosts = [event for event in events if isinstance(event, HostJoined)]
+    assert [(event.host, event.latency_s, event.cores) for event in hosts] == [
+        (0, 0.001, None),
+        (1, 0.001, None),
+    ]
+    exits = [event for event in events if isinstance(event, RankExited)]
+    assert exits == [RankExited(0, 0, 0), RankExited(1, 1, 0)]
+    lost = {event.worker for event in events if isinstance(event, WorkerLost)}
+    assert lost == {"test-0", "test-1"}, "what ranks wrote is in the same directory"
+    assert {path.name for path in (folder / "logs").iterdir()} == {"rank-0.log", "rank-1.log"}
+    page = write_report(folder).read_text()
+    assert "<h2>Lab</h2>" in page
+    assert "cut the link of host 1" in page
+    assert "10.0.0.2" in page
+
+
+@pytest.mark.usefixtures("lab_works")
+def test_a_failed_run_is_recorded_as_such(capfd):
+    assert main(["lab", "--hosts", "1", "--", "sh", "-c", "exit 3"]) == 1
+    [folder] = Path("runs").iterdir()
+    record = read_run(folder)
+    assert record.status == "failed"
+    assert record.result is None
+    assert f"{folder}/logs/rank-0.log" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("lab_works")
+def test_a_command_that_cannot_start_leaves_no_run_directory(capfd, tmp_path):
+    script = tmp_path / "script"
+    script.write_text("no first line that names a shell")
+    script.chmod(0o755)
+    assert main(["lab", "--hosts", "1", "--", str(script)]) == 2
+    assert "Exec format error" in capfd.readouterr().err
+    assert not Path("runs").exists()
 
 
 def test_a_probe_alone_says_how_to_run_it(capsys, monkeypatch):

@@ -20,12 +20,30 @@ from talka.lab.ranks import check_command, rank_environment
         ({"rate_of": {0: 1e15}}, "rate_bits_per_s is 1000000000000000.0"),
         ({"ranks_per_host": 0}, "ranks_per_host is 0"),
         ({"ranks_per_host": 334}, "at most 1000 ranks in all"),
+        ({"latency_s": -1}, "latency_s is -1, but must be 0, or from 0.1 ms to 2 s"),
+        ({"latency_s": 1e-6}, "latency_s is 1e-06"),
+        ({"latency_s": float("nan")}, "latency_s is nan"),
+        ({"cores": 0}, "cores is 0, but must be from 0.01 to 2, the cores of this machine"),
+        ({"cores": 0.9}, "cores is '2.7 in sum', but must be at most 2 for all hosts together"),
+        ({"cores_of": {0: 1.5, 1: 0.6}}, "cores_of is '2.1 in sum'"),
+        ({"cores_of": {3: 0.1}}, "cores_of is 3, but must be a host from 0 to 2"),
+        ({"cores_of": {0: 2.5}}, "cores_of is 2.5"),
     ],
 )
-def test_what_no_lab_can_be_is_refused(change, says):
+def test_what_no_lab_can_be_is_refused(change, says, monkeypatch):
+    monkeypatch.setattr("talka.lab.base.num_cores", lambda: 2)
     with pytest.raises(InvalidValueError) as caught:
         LabConfig(**{"num_hosts": 3, "rate_bits_per_s": 1e8, **change})
     assert says in str(caught.value)
+
+
+def test_quotas_may_use_all_cores_and_leave_hosts_without(monkeypatch):
+    monkeypatch.setattr("talka.lab.base.num_cores", lambda: 1)
+    config = LabConfig(num_hosts=3, rate_bits_per_s=1e8, cores=0.45, cores_of={2: 0.1})
+    assert config.cores_by_host == (0.45, 0.45, 0.1)
+    LabConfig(num_hosts=10, rate_bits_per_s=1e8, cores=0.1)
+    config = LabConfig(num_hosts=2, rate_bits_per_s=1e8, cores_of={0: 1})
+    assert config.cores_by_host == (1, None)
 
 
 def test_threads_are_one_unless_the_caller_says_so():

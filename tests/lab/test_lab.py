@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -205,25 +206,22 @@ def test_a_closed_lab_says_so():
         lab.run(["true"])
 
 
-def run_with(*prefix, python=sys.executable):
+def run_with(*prefix, python=sys.executable, options=()):
     """A lab of two hosts, started by a process with fewer rights."""
-    command = [
-        *prefix,
-        python,
-        "-m",
-        "talka",
-        "lab",
-        "--hosts",
-        "2",
-        "--",
-        "cat",
-        "/proc/self/uid_map",
-    ]
     modules = [str(ROOT / "src"), str(Path(psutil.__file__).parents[1])]
     environment = {**os.environ, "PYTHONPATH": ":".join(modules), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        command, cwd="/", env=environment, capture_output=True, text=True, timeout=250, check=False
-    )
+    with tempfile.TemporaryDirectory() as runs:
+        os.chmod(runs, 0o777)
+        lab = [python, "-m", "talka", "lab", "--hosts", "2", "--runs", runs, *options]
+        return subprocess.run(
+            [*prefix, *lab, "--", "cat", "/proc/self/uid_map"],
+            cwd="/",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others are there already")
@@ -246,6 +244,11 @@ def test_others_than_root_have_a_lab_too():
     done = run_with(*nobody, python=python)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[:3] == ["0", "65534", "1"]
+    assert run_with(*nobody, python=python, options=["--latency", "5ms"]).returncode == 0
+    done = run_with(*nobody, python=python, options=["--cores", "0.1"])
+    assert done.returncode == 1
+    assert "processor quotas cannot be set here" in done.stderr
+    assert "Run it as root" in done.stderr
 
 
 def test_where_nothing_is_allowed_the_error_says_what_to_do():

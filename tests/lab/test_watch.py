@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError
-from talka.lab import Kill, Pause
-from talka.lab.watch import GRACE_S, Blame, Send, Watch
+from talka.lab import Cut, Kill, Pause, PauseHost
+from talka.lab.watch import GRACE_S, Blame, CutLink, Send, Watch
 
 KILL, STOP, CONTINUE = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+CUT = "cut"
 
 
 def test_a_quiet_run_needs_nothing():
@@ -54,6 +55,58 @@ def test_pauses_that_overlap_are_one():
     assert sends[5] == [Send(0, CONTINUE), Send(0, STOP)]
 
 
+def test_a_host_pauses_again_and_again_with_all_its_ranks():
+    watch = Watch(2, [PauseHost(1, 0.5, 10)], ranks_per_host=2)
+    sends = {now_s / 2: watch.advance(now_s / 2) for now_s in range(62)}
+    stops = [Send(2, STOP), Send(3, STOP)]
+    ends = [Send(2, CONTINUE), Send(3, CONTINUE)]
+    assert {now_s: sent for now_s, sent in sends.items() if sent} == {
+        10: stops, 10.5: ends, 20: stops, 20.5: ends, 30: stops, 30.5: ends,
+    }  # fmt: skip
+    assert watch.next_s == 40
+
+
+def test_a_rank_that_has_ended_is_no_longer_paused():
+    watch = Watch(1, [PauseHost(0, 1, 10)], ranks_per_host=2)
+    watch.ended(0, 0, now_s=3)
+    assert watch.advance(10) == [Send(1, STOP)]
+    assert watch.advance(11) == [Send(1, CONTINUE)]
+    watch.ended(1, 0, now_s=12)
+    assert watch.advance(20) == watch.advance(21) == []
+    assert watch.next_s is None
+
+
+def test_a_late_look_catches_up_with_all_pauses():
+    watch = Watch(1, [PauseHost(0, 1, 10)])
+    assert watch.advance(25) == [Send(0, STOP), Send(0, CONTINUE)] * 2
+    assert watch.next_s == 30
+
+
+def test_a_pause_of_a_rank_inside_one_of_its_host_changes_nothing():
+    watch = Watch(1, [PauseHost(0, 5, 10), Pause(0, 12, 1)])
+    sends = {now_s: watch.advance(now_s) for now_s in range(20)}
+    assert [now_s for now_s, sent in sends.items() if sent] == [10, 15]
+
+
+def test_a_link_is_cut_once_and_who_was_cut_off_is_not_blamed():
+    watch = Watch(2, [Cut(1, 30)], ranks_per_host=2)
+    assert watch.next_s == 30
+    assert watch.advance(29) == []
+    assert watch.advance(30) == [CutLink(1)]
+    assert watch.advance(100) == []
+    watch.ended(3, 1, now_s=101)
+    assert watch.blame is None
+    watch.ended(1, 1, now_s=102)
+    assert watch.blame == Blame(1, 1), "its own link was there"
+    assert watch.next_s is None, "the others may continue"
+
+
+def test_a_rank_that_fails_before_its_link_is_cut_is_blamed():
+    watch = Watch(2, [Cut(1, 30)])
+    watch.ended(1, 1, now_s=3)
+    assert watch.blame == Blame(1, 1)
+
+
 def test_after_a_failure_the_others_have_a_grace():
     watch = Watch(3)
     watch.ended(1, 3, now_s=2)
@@ -92,10 +145,28 @@ def test_a_rank_that_does_not_exist_is_refused(trouble):
         Watch(2, [trouble])
 
 
+@pytest.mark.parametrize("trouble", [Cut(2, 1.0), PauseHost(-1, 1.0, 2.0)])
+def test_a_host_that_does_not_exist_is_refused(trouble):
+    with pytest.raises(InvalidValueError, match="a host from 0 to 1"):
+        Watch(2, [trouble], ranks_per_host=3)
+
+
+@pytest.mark.parametrize(
+    "for_s, every_s", [(0, 1), (1, 1), (2, 1), (0.001, 0.01), (1, float("nan"))]
+)
+def test_a_pause_that_never_ends_or_comes_too_often_is_refused(for_s, every_s):
+    with pytest.raises(InvalidValueError, match="pause is "):
+        PauseHost(0, for_s, every_s)
+
+
 TIMES = st.integers(0, 30)
 RANKS = st.integers(0, 3)
 TROUBLES = st.lists(
-    st.builds(Kill, RANKS, TIMES) | st.builds(Pause, RANKS, TIMES, st.integers(0, 9)), max_size=6
+    st.builds(Kill, RANKS, TIMES)
+    | st.builds(Pause, RANKS, TIMES, st.integers(0, 9))
+    | st.builds(PauseHost, RANKS, st.integers(1, 3), st.integers(4, 20))
+    | st.builds(Cut, RANKS, TIMES),
+    max_size=6,
 )
 ENDS = st.lists(st.tuples(TIMES, st.sampled_from([0, 0, 1, -11])), min_size=4, max_size=4)
 
@@ -109,6 +180,9 @@ def played(troubles, ends, timeout_s, ticks):
             if end_s <= now_s and rank not in watch.exit_codes:
                 watch.ended(rank, code, now_s=now_s)
         for send in watch.advance(now_s):
+            if isinstance(send, CutLink):
+                sent.append((now_s, send.host, CUT))
+                continue
             assert send.rank not in watch.exit_codes, "a signal to a rank that is gone"
             sent.append((now_s, *send))
             if send.signal == KILL:
@@ -122,7 +196,7 @@ def test_every_run_comes_to_an_end_with_few_and_fitting_signals(troubles, ends, 
     watch, sent = played(troubles, ends, timeout_s, range(60))
     assert watch.is_done
     for rank in range(4):
-        signals = [signum for _, to, signum in sent if to == rank]
+        signals = [signum for _, to, signum in sent if to == rank and signum != CUT]
         pauses = [signum for signum in signals if signum != KILL]
         assert pauses == [STOP, CONTINUE] * (len(pauses) // 2) + [STOP] * (len(pauses) % 2)
         assert signals.count(KILL) <= 1
@@ -132,11 +206,12 @@ def test_every_run_comes_to_an_end_with_few_and_fitting_signals(troubles, ends, 
 @given(TROUBLES, ENDS)
 def test_the_first_failure_that_nobody_ordered_is_blamed(troubles, ends):
     watch, sent = played(troubles, ends, None, range(60))
-    killed = {to: now_s for now_s, to, signum in sent if signum == KILL}
+    killed = {to for _, to, signum in sent if signum == KILL}
+    cut_s = {to: now_s for now_s, to, signum in reversed(sent) if signum == CUT}
     failed = [
         (end_s, rank, code)
         for rank, (end_s, code) in enumerate(ends)
-        if code != 0 and rank not in killed
+        if code != 0 and rank not in killed and end_s <= cut_s.get(rank, end_s)
     ]
     assert watch.blame == (Blame(*min(failed)[1:]) if failed else None)
 

@@ -17,7 +17,12 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar, get_type_hints
 from talka.errors import OptionError
 from talka.events.fields import Allowed, allowed_by
 
-MODULES: Final = ("talka.engine.events", "talka.train.events", "talka.graph.events")
+MODULES: Final = (
+    "talka.engine.events",
+    "talka.train.events",
+    "talka.graph.events",
+    "talka.lab.events",
+)
 """Modules with the events of the pillars of talka."""
 
 

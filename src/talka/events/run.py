@@ -59,12 +59,16 @@ class Run:
     def discard(self) -> None:
         """Remove the directory of a run that could not start.
 
-        Only files that every run writes are removed; a directory with other files stays.
+        Only files that runs write are removed; a directory with other files stays.
         """
         self.stream.close()
-        for path in (self.dir / "config.json", *self.dir.glob("events*.jsonl")):
+        logs = self.dir / "logs"
+        written = (*self.dir.glob("events*.jsonl"), *logs.glob("rank-*.log"))
+        for path in (self.dir / "config.json", *written):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
+            if logs.exists():
+                logs.rmdir()
             self.dir.rmdir()
             if self._made_root:
                 self._root.rmdir()

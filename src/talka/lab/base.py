@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from talka.errors import GangError, InvalidValueError
+from talka.events import Stream
+from talka.lab.troubles import Trouble
+from talka.machine import num_cores
 
 MAX_HOSTS = 250  # addresses in one subnet
 MAX_RANKS = 1000
 MIN_RATE_BITS_PER_S, MAX_RATE_BITS_PER_S = 10e3, 100e9
+MIN_LATENCY_S, MAX_LATENCY_S = 100e-6, 2.0
+MIN_CORES = 0.01  # a quota of 1 ms, the kernel's shortest, per 100 ms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +33,14 @@ class LabConfig:
     """Rates of hosts whose link differs, in bits per second."""
 
     ranks_per_host: int = 1
+    latency_s: float = 0.0
+    """Seconds that a packet takes from host to host, in addition to those of the rates."""
+
+    cores: float | None = None
+    """Processor quota of every host, in cores; None for no quota."""
+
+    cores_of: Mapping[int, float] = field(default_factory=dict)
+    """Quotas of hosts that differ, in cores."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.num_hosts <= MAX_HOSTS:
@@ -40,6 +53,21 @@ class LabConfig:
             if not 0 <= host < self.num_hosts:
                 raise InvalidValueError("rate_of", host, f"a host from 0 to {self.num_hosts - 1}")
             check_rate(rate)
+        check_latency(self.latency_s)
+        self._check_quotas()
+
+    def _check_quotas(self) -> None:
+        for host, cores in self.cores_of.items():
+            if not 0 <= host < self.num_hosts:
+                raise InvalidValueError("cores_of", host, f"a host from 0 to {self.num_hosts - 1}")
+            _check_cores("cores_of", cores)
+        if self.cores is not None:
+            _check_cores("cores", self.cores)
+        total = sum(cores for cores in self.cores_by_host if cores is not None)
+        if total > num_cores() * (1 + 1e-9):
+            name = "cores_of" if self.cores is None else "cores"
+            allowed = f"at most {num_cores()} for all hosts together, the cores of this machine"
+            raise InvalidValueError(name, f"{total:g} in sum", allowed)
 
     @property
     def num_ranks(self) -> int:
@@ -50,6 +78,11 @@ class LabConfig:
     def rates_bits_per_s(self) -> tuple[float, ...]:
         """Rate of each host's link."""
         return tuple(self.rate_of.get(host, self.rate_bits_per_s) for host in range(self.num_hosts))
+
+    @property
+    def cores_by_host(self) -> tuple[float | None, ...]:
+        """Processor quota of each host in cores; None for a host without a quota."""
+        return tuple(self.cores_of.get(host, self.cores) for host in range(self.num_hosts))
 
     def host_of(self, rank: int) -> int:
         """Return the host of a rank."""
@@ -63,6 +96,18 @@ def check_rate(rate_bits_per_s: float) -> None:
         raise InvalidValueError("rate_bits_per_s", rate_bits_per_s, allowed)
 
 
+def check_latency(latency_s: float) -> None:
+    """Raise InvalidValueError for a latency that a lab does not support."""
+    if latency_s != 0 and not MIN_LATENCY_S <= latency_s <= MAX_LATENCY_S:
+        raise InvalidValueError("latency_s", latency_s, "0, or from 0.1 ms to 2 s (1e-4 to 2)")
+
+
+def _check_cores(name: str, cores: float) -> None:
+    if not MIN_CORES <= cores <= num_cores():
+        allowed = f"from {MIN_CORES} to {num_cores()}, the cores of this machine"
+        raise InvalidValueError(name, cores, allowed)
+
+
 def address_of(host: int) -> str:
     """Return the address of a host. It is the same in every lab: labs are isolated from each other.
 
@@ -70,26 +115,6 @@ def address_of(host: int) -> str:
     ('10.0.0.1', '10.0.0.250')
     """
     return f"10.0.0.{host + 1}"
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """Kill all processes of a rank, `at_s` seconds after the start."""
-
-    rank: int
-    at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Stop all processes of a rank after `at_s` seconds, for `for_s` seconds."""
-
-    rank: int
-    at_s: float
-    for_s: float
-
-
-Trouble = Kill | Pause
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,6 +131,9 @@ class LabRunOptions:
 
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to those of this process."""
+
+    events: Stream | None = None
+    """Stream for events of the run: its hosts, its troubles, traffic, exit codes and seconds."""
 
 
 @dataclass(frozen=True, slots=True)

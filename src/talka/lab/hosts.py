@@ -1,10 +1,12 @@
 """The first process inside a lab: builds the hosts, starts ranks there, and reports their exit.
 
-Frames from the driver: build, limit, count, start, signal, finish. All but signal are answered.
-This process makes no decisions; the driver's `watch.py` decides which rank to signal and when.
+Frames from the driver: build, limit, connect, count, start, signal, finish. All but signal are answered.
+This process makes no decisions; the driver's `watch.py` decides which rank to signal and when. With a
+latency, it also starts the relay, and starts it again after `finish`, which kills everything.
 """
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -14,17 +16,23 @@ from collections.abc import Callable
 from typing import Any
 
 from talka.engine.local import wire
-from talka.lab import links, namespaces
+from talka.engine.local.processes import how_it_ended
+from talka.errors import LabError
+from talka.lab import links, namespaces, quotas, relay
 from talka.lab.base import address_of
+from talka.lab.frames import MAX_PACKET_BYTES
 from talka.lab.trees import signal_family
 
 Frame = dict[str, Any]
 
 
-def serve(channel: socket.socket) -> None:
-    """Execute the driver's frames until it closes the channel."""
+def serve(channel: socket.socket, build: Frame, group: quotas.LabGroup | None) -> None:
+    """Build the hosts, and execute the driver's frames until it closes the channel.
+
+    `group` is the control group of the lab; None if no host has a quota.
+    """
     with contextlib.suppress(EOFError, ConnectionError):
-        _Hosts(channel).serve()
+        _Hosts(channel).serve(build, group)
 
 
 def hosts_file(num_hosts: int) -> str:
@@ -56,9 +64,15 @@ class _Hosts:
         self._hosts: list[namespaces.Host] = []
         self._ranks: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
         """Rank and process, by process id."""
+        self._members: dict[int, int] = {}
+        """Descriptors for joining the control group of a host, by host."""
+        self._late: socket.socket | None = None
+        """Socket through which the relay receives and sends; None without a latency."""
+        self._latency_s = 0.0
+        self._relay: int | None = None
         self._handlers: dict[str, Callable[[Frame, list[int]], Frame]] = {
-            "build": self._build,
             "limit": self._limit,
+            "connect": self._connect,
             "count": self._count,
             "start": self._start,
             "finish": self._finish,
@@ -67,8 +81,10 @@ class _Hosts:
         signal.signal(signal.SIGCHLD, lambda *_: None)  # an ignored signal would not wake the poll
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
 
-    def serve(self) -> None:
+    def serve(self, build: Frame, group: quotas.LabGroup | None) -> None:
         """Handle frames and report ended ranks until the channel is closed."""
+        self._build(build, group)
+        wire.send(self._channel, {})
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
@@ -89,7 +105,7 @@ class _Hosts:
         answer = self._handlers[frame["do"]](frame, descriptors)
         wire.send(self._channel, answer)
 
-    def _build(self, frame: Frame, descriptors: list[int]) -> Frame:
+    def _build(self, frame: Frame, group: quotas.LabGroup | None) -> None:
         rates = frame["rates"]
         namespaces.mount_own(hosts_file(len(rates)))
         links.disable_ipv6()
@@ -99,8 +115,17 @@ class _Hosts:
         for number, host in enumerate(self._hosts):
             with host.visit():
                 links.run_batch("ip", links.host_commands(number))
+        if frame["latency_s"]:
+            links.run_batch("ip", links.late_commands())
+            self._latency_s = frame["latency_s"]
+            self._late = relay.open_socket(links.RELAY_DEVICE)
+        links.connect(range(len(rates)), is_late=self._late is not None)
         self._set_rates("add", rates)
-        return {}
+        if group is not None:
+            for number, cores in enumerate(frame["cores"]):
+                if cores is not None:
+                    self._members[number] = group.limit(number, cores)
+        self._start_relay()
 
     def _limit(self, frame: Frame, descriptors: list[int]) -> Frame:
         self._set_rates("change", frame["rates"])
@@ -111,6 +136,21 @@ class _Hosts:
         for host, rate in zip(self._hosts, rates, strict=True):
             with host.visit():
                 links.run_batch("tc", [links.limit_command(verb, links.INTERFACE, rate)])
+                if self._late is not None:
+                    links.run_batch("ip", [links.packet_command(rate, MAX_PACKET_BYTES)])
+
+    def _connect(self, frame: Frame, descriptors: list[int]) -> Frame:
+        """Connect the link of a host to the bridge, or cut it."""
+        is_late = self._late is not None
+        if frame["is_connected"]:
+            links.connect([frame["host"]], is_late=is_late)
+        else:
+            links.cut(frame["host"], is_late=is_late)
+        return {}
+
+    def _start_relay(self) -> None:
+        if self._late is not None:
+            self._relay = relay.start(self._late, self._latency_s, len(self._hosts))
 
     def _count(self, frame: Frame, descriptors: list[int]) -> Frame:
         at_bridge = links.counted_bytes()
@@ -131,7 +171,7 @@ class _Hosts:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=self._hosts[frame["host"]].enter,  # this process has one thread
+                preexec_fn=functools.partial(self._enter, frame["host"]),  # one thread: it is safe
             )
         except OSError as error:
             return {"cannot_start": str(error)}
@@ -140,18 +180,33 @@ class _Hosts:
         self._ranks[process.pid] = (frame["rank"], process)
         return {}
 
+    def _enter(self, host: int) -> None:
+        """Move this process, which will be a rank, to a host."""
+        if host in self._members:
+            quotas.join(self._members[host])
+        self._hosts[host].enter()
+
     def _reap(self) -> None:
         """Report ranks that ended. Orphans are reaped here too, as this is the first process."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 pid, status = ended
+                if pid == self._relay:
+                    code = os.waitstatus_to_exitcode(status)
+                    how = how_it_ended(code) if code <= 0 else os.strerror(code)
+                    problem = f"the relay that delays packets ended ({how})"
+                    raise LabError(problem, "Start another lab; without a latency it has no relay.")
                 if pid in self._ranks:
                     rank, process = self._ranks.pop(pid)
                     process.returncode = os.waitstatus_to_exitcode(status)
                     wire.send(self._channel, {"ended": rank, "code": process.returncode})
 
     def _finish(self, frame: Frame, descriptors: list[int]) -> Frame:
-        """Kill what the ranks left running: every process in the lab except this one."""
+        """Kill what the ranks left running: every process in the lab except this one.
+
+        The relay is killed too. What it held was on the way to processes that have ended.
+        """
+        self._relay = None
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -159,4 +214,5 @@ class _Hosts:
                 pid, _ = os.waitpid(-1, 0)
                 if pid in self._ranks:
                     self._ranks.pop(pid)[1].returncode = -signal.SIGKILL
+        self._start_relay()
         return {}

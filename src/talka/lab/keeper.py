@@ -2,7 +2,8 @@
 
 It enters private namespaces, forks their first process and waits. When the driver ends, it kills that
 first process; if it is killed itself, the kernel does. When the first process of a process namespace
-ends, the kernel kills all others in it, so nothing outlives the driver.
+ends, the kernel kills all others in it, so nothing outlives the driver. Then it removes the control
+groups of hosts with a processor quota, the only part of a lab that has a name outside of it.
 """
 
 import os
@@ -10,10 +11,11 @@ import select
 import signal
 import socket
 import sys
+from typing import Any
 
 from talka.engine.local import wire
 from talka.errors import LabError
-from talka.lab import hosts, links, namespaces
+from talka.lab import hosts, links, namespaces, quotas
 
 _ADVICE = (
     "Run it as root (sudo), in a container with `--privileged`, or allow user namespaces: `sysctl -w` "
@@ -31,21 +33,32 @@ def main() -> None:
     if os.getppid() != driver:  # the driver is dead already, and its id may have been reused
         return
     try:
-        for program in ("ip", "tc"):
+        build = wire.receive(channel)[0]
+    except (EOFError, ConnectionError):
+        return
+    group = None
+    try:
+        for program in ("ip", "tc", "bridge"):
             links.find_program(program)
         _enter_private_namespaces()
+        if any(cores is not None for cores in build["cores"]):
+            group = quotas.LabGroup.create()
     except LabError as error:
         wire.send(channel, {"problem": error.args})
         return
     first = os.fork()
     if first == 0:
         os.close(watched)
-        _serve(channel)
+        if group is not None:
+            group.unlock()
+        _serve(channel, build, group)
         os._exit(0)
     channel.close()
     _wait_for_either(watched, os.pidfd_open(first))
     os.kill(first, signal.SIGKILL)
     os.waitpid(first, 0)  # returns after all other processes of the lab have ended
+    if group is not None:
+        group.remove()
 
 
 def _enter_private_namespaces() -> None:
@@ -57,10 +70,10 @@ def _enter_private_namespaces() -> None:
         ) from None
 
 
-def _serve(channel: socket.socket) -> None:
+def _serve(channel: socket.socket, build: dict[str, Any], group: quotas.LabGroup | None) -> None:
     namespaces.end_with_parent()
     try:
-        hosts.serve(channel)
+        hosts.serve(channel, build, group)
     except LabError as error:
         wire.send(channel, {"problem": error.args})
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from talka.engine.local.processes import Child, WorkerDied, how_it_ended
 from talka.errors import GangError, InvalidValueError, LabError
+from talka.lab import quotas
 from talka.lab.base import (
     HostResult,
     LabConfig,
@@ -22,7 +23,8 @@ from talka.lab.base import (
 from talka.lab.links import Traffic
 from talka.lab.logs import Logs
 from talka.lab.ranks import check_command, rank_command, rank_environment
-from talka.lab.watch import Blame, Watch
+from talka.lab.recording import events_at_end, events_at_start
+from talka.lab.watch import Blame, CutLink, Watch
 
 _CLOSE_TIMEOUT_S = 10.0
 
@@ -30,12 +32,16 @@ _CLOSE_TIMEOUT_S = 10.0
 class Lab:
     """Hosts on this machine that exist as long as the `with` block.
 
-    Commands run one after another, and rates may be changed between them. Not thread-safe.
+    Commands run one after another; between them, rates may be changed, and links cut and restored. Not
+    thread-safe.
     """
 
     def __init__(self, config: LabConfig) -> None:
         self.config = config
         self.rates_bits_per_s = list(config.rates_bits_per_s)
+        self._has_quotas = any(cores is not None for cores in config.cores_by_host)
+        self._cut: set[int] = set()
+        """Hosts whose link is cut."""
         self._num_runs = 0
         self._child: Child | None = None
         self._ended: list[tuple[int, int]] = []
@@ -44,7 +50,14 @@ class Lab:
     def __enter__(self) -> "Lab":
         self._child = Child("talka.lab.keeper", under=())  # it ends its processes itself
         with self._closed_by_any_error():
-            self._ask({"do": "build", "rates": self.rates_bits_per_s})
+            self._ask(
+                {
+                    "do": "build",
+                    "rates": self.rates_bits_per_s,
+                    "latency_s": self.config.latency_s,
+                    "cores": self.config.cores_by_host,
+                }
+            )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -60,16 +73,31 @@ class Lab:
         poll.register(child.pidfd, select.POLLIN)
         poll.poll(_CLOSE_TIMEOUT_S * 1000)
         child.end()
+        if self._has_quotas:
+            quotas.remove_stale()  # the keeper removes its groups unless it was killed
 
     def set_rate(self, rate_bits_per_s: float, *, host: int | None = None) -> None:
         """Change the rate of one host's link, or of all links."""
         check_rate(rate_bits_per_s)
-        num_hosts = self.config.num_hosts
-        if host is not None and not 0 <= host < num_hosts:
-            raise InvalidValueError("host", host, f"a host from 0 to {num_hosts - 1}")
-        for changed in range(num_hosts) if host is None else [host]:
+        if host is not None:
+            self._check_host(host)
+        for changed in range(self.config.num_hosts) if host is None else [host]:
             self.rates_bits_per_s[changed] = rate_bits_per_s
         self._ask({"do": "limit", "rates": self.rates_bits_per_s})
+
+    def cut(self, host: int) -> None:
+        """Cut the link of a host: packets are dropped in both directions, without an error."""
+        self._check_host(host)
+        if host not in self._cut:
+            self._ask({"do": "connect", "host": host, "is_connected": False})
+            self._cut.add(host)
+
+    def restore(self, host: int) -> None:
+        """Connect a host again whose link was cut."""
+        self._check_host(host)
+        if host in self._cut:
+            self._ask({"do": "connect", "host": host, "is_connected": True})
+            self._cut.remove(host)
 
     def traffic(self) -> list[Traffic]:
         """Return the bytes through each host's link since the lab was built."""
@@ -86,6 +114,10 @@ class Lab:
         watch, frames = self._planned(command, options)
         self._num_runs += 1
         logs = Logs(options.logs, self.config.num_ranks, show=options.show)
+        if options.events is not None:
+            planned = events_at_start(self.config, self.rates_bits_per_s, options.troubles)
+            for event in planned:
+                options.events.emit(event)
         with logs, self._closed_by_any_error():
             before = self.traffic()
             start_s = time.monotonic()
@@ -102,6 +134,9 @@ class Lab:
                 seconds,
                 self._failure(watch.blame, logs, options),
             )
+        if options.events is not None:
+            for event in events_at_end(result):
+                options.events.emit(event)
         if check:
             result.check()
         return result
@@ -113,7 +148,12 @@ class Lab:
     def _planned(
         self, command: Sequence[str], options: LabRunOptions
     ) -> tuple[Watch, list[dict[str, Any]]]:
-        watch = Watch(self.config.num_ranks, options.troubles, timeout_s=options.timeout_s)
+        watch = Watch(
+            self.config.num_hosts,
+            options.troubles,
+            ranks_per_host=self.config.ranks_per_host,
+            timeout_s=options.timeout_s,
+        )
         base = {**os.environ, **options.environment}
         frames = []
         for rank in range(self.config.num_ranks):
@@ -140,7 +180,7 @@ class Lab:
         logs.close_inlet()
 
     def _follow(self, watch: Watch, logs: Logs) -> None:
-        """Send the signals that the watch returns, and show output, until all ranks have ended."""
+        """Execute what the watch returns, and show output, until all ranks have ended."""
         child, start_s = self._lab_process(), time.monotonic()
         poll = select.poll()
         for descriptor in (child.channel.fileno(), child.pidfd, *logs.live):
@@ -150,10 +190,16 @@ class Lab:
             for rank, code in self._ended:
                 watch.ended(rank, code, now_s=now_s)
             self._ended.clear()
-            for rank, signum in watch.advance(now_s):
-                child.send({"do": "signal", "rank": rank, "signal": int(signum)})
+            for instruction in watch.advance(now_s):
+                if isinstance(instruction, CutLink):
+                    self.cut(instruction.host)
+                else:
+                    rank, signum = instruction
+                    child.send({"do": "signal", "rank": rank, "signal": int(signum)})
             if watch.is_done:
                 return
+            if self._ended:  # received during a cut
+                continue
             next_s = watch.next_s
             wait_ms = None if next_s is None else max(0, math.ceil((next_s - now_s) * 1000))
             ready = {descriptor for descriptor, _ in poll.poll(wait_ms)}
@@ -192,6 +238,11 @@ class Lab:
             how = f"ended with exit code {blame.exit_code}"
         how += f" (log: {logs.path(blame.rank)})"
         return GangError(blame.rank, self.config.num_ranks, how, logs.tail(blame.rank))
+
+    def _check_host(self, host: int) -> None:
+        num_hosts = self.config.num_hosts
+        if not 0 <= host < num_hosts:
+            raise InvalidValueError("host", host, f"a host from 0 to {num_hosts - 1}")
 
     # Communication with the lab's first process.
 

@@ -7,6 +7,7 @@ from talka.events import Fold
 from talka.report.base import PageSection
 from talka.report.choices import CHOICES
 from talka.report.comparison import COMPARISON
+from talka.report.lab_hosts import LAB_HOSTS
 from talka.report.steps import STEPS
 from talka.report.summary import SUMMARY
 from talka.report.supersteps import SUPERSTEPS
@@ -20,6 +21,7 @@ SECTIONS: Final[tuple[PageSection, ...]] = (
     TROUBLES,  # the first question about a failed run is why it failed
     COMPARISON,
     CHOICES,
+    LAB_HOSTS,
     STEPS,
     SUPERSTEPS,
     TIMELINE,

@@ -10,41 +10,57 @@ talka. In the command, {rank}, {host}, {hosts}, {address} (of the rank's host) a
 address of host 0) are replaced. Hosts can reach each other, by address or as host-0, host-1, ...,
 and nothing else. The output of rank 0 is shown; the output of every rank is written to its log.
 
-If a rank fails, the others are killed after 10 s; with --kill they may continue instead.
-The lab needs `ip` and `tc`, and root or a kernel that allows user namespaces (ranks then see user
-id 0). Nothing is left behind, however the lab ends.
+Hosts may be unequal: --rate-of and --cores-of set the link and the processor quota of one host, --pause
+stops a host again and again, --cut takes its link away. With --latency, a packet takes that long from
+host to host, a round trip twice as long.
+
+The run directory has the configuration, the traffic, the logs and the events of all ranks (they find it
+in TALKA_RUN_DIR); `talka report` shows them.
+
+If a rank fails, the others are killed after 10 s; with --kill or --cut they may continue instead.
+The lab needs `ip`, `tc` and `bridge`, and root or a kernel that allows user namespaces (ranks then see
+user id 0). Quotas need root and control groups. Apart from the run directory nothing is left behind,
+however the lab ends.
 """
 
 import argparse
+import contextlib
+import dataclasses
 import functools
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from talka.cli.numbers import Number, count, rate
-from talka.cli.options import SHOWN, add_format
+from talka.cli.numbers import Number, Parse, count, number, rate, seconds
+from talka.cli.options import SHOWN, add_format, add_runs
 from talka.cli.parser import CommandParser
 from talka.cli.tables import print_json, print_table
-from talka.errors import InvalidValueError, OptionError
-from talka.units import format_bytes, format_rate, format_seconds, parse_rate, parse_seconds
+from talka.errors import InvalidValueError, OptionError, TalkaError
+from talka.units import format_bytes, format_rate, format_seconds, parse_seconds
 
 if TYPE_CHECKING:
-    from talka.lab import Kill, LabConfig, LabResult, Pause, Trouble
+    from talka.events import Run
+    from talka.lab import LabConfig, LabResult, Trouble
 
 _OPTION_OF = {
     "num_hosts": "--hosts",
     "rate_bits_per_s": "--rate",
     "rate_of": "--rate-of",
     "ranks_per_host": "--ranks-per-host",
+    "latency_s": "--latency",
+    "cores": "--cores",
+    "cores_of": "--cores-of",
     "kill": "--kill",
     "pause": "--pause",
+    "cut": "--cut",
 }
-_RATE_OF = re.compile(r"(\d+)=(.+)")
-_KILL = re.compile(r"(\d+)@([^+@]+)")
-_PAUSE = re.compile(r"(\d+)@([^+@]+)\+([^+@]+)")
+_HOST_VALUE = re.compile(r"(\d+)=(.+)")
+_NUMBER_AT_TIME = re.compile(r"(\d+)@([^+@]+)")
+_PAUSE_OF_RANK = re.compile(r"(\d+)@([^+@]+)\+([^+@]+)")
+_PAUSES_OF_HOST = re.compile(r"(\d+):([^:/]+)/([^:/]+)")
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -54,32 +70,39 @@ def add_arguments(parser: CommandParser) -> None:
         help=f"number of hosts {SHOWN}")  # fmt: skip
     add("--rate", action=Number, parse=rate(), default="100mbit",
         help=f"rate of every link in each direction {SHOWN}")  # fmt: skip
-    add(
-        "--rate-of",
-        metavar="HOST=RATE",
-        action="append",
-        default=[],
-        help="rate of one host's link; may be repeated",
-    )
+    _add_many(parser, "--rate-of", "HOST=RATE", "rate of one host's link; may be repeated")
+    add("--latency", metavar="TIME", action=Number, parse=seconds(), default="0s",
+        help=f"one-way latency from host to host, in addition to that of the rates {SHOWN}")  # fmt: skip
+    add("--cores", metavar="N", action=Number, parse=number(above=0),
+        help="processor quota of every host in cores, such as 0.45 (default: no quotas)")  # fmt: skip
+    _add_many(parser, "--cores-of", "HOST=N", "processor quota of one host; may be repeated")
     add("--ranks-per-host", metavar="N", action=Number, parse=count(), default="1",
         help=f"number of ranks on each host {SHOWN}")  # fmt: skip
-    add(
+    _add_many(
+        parser,
         "--kill",
-        metavar="RANK@TIME",
-        action="append",
-        default=[],
-        help="kill all processes of a rank, such as 2@10s for rank 2 after 10 s; this does not "
+        "RANK@TIME",
+        "kill all processes of a rank, such as 2@10s for rank 2 after 10 s; this does not "
         "count as a failure; may be repeated",
     )
-    add(
+    _add_many(
+        parser,
         "--pause",
-        metavar="RANK@TIME+TIME",
-        action="append",
-        default=[],
-        help="pause a rank, such as 1@5s+3s for rank 1 after 5 s for 3 s; may be repeated",
+        "PAUSE",
+        "pause a rank once (RANK@TIME+TIME), such as 1@5s+3s for rank 1 after 5 s for 3 s, or all ranks "
+        "of a host periodically (HOST:TIME/TIME), such as 3:0.5s/10s for host 3 for 0.5 s every 10 s; "
+        "may be repeated",
+    )
+    _add_many(
+        parser,
+        "--cut",
+        "HOST@TIME",
+        "cut the link of a host for good, such as 2@30s for host 2 after 30 s: packets are dropped, its "
+        "ranks continue, and their failures do not count; may be repeated",
     )
     add("--logs", metavar="DIR", type=Path,
-        help="keep the logs rank-R.log in this folder (default: only if a rank fails)")  # fmt: skip
+        help="folder for the logs rank-R.log (default: logs in the run directory)")  # fmt: skip
+    add_runs(parser)
     add_format(parser)
     add(
         "cmd",
@@ -88,6 +111,10 @@ def add_arguments(parser: CommandParser) -> None:
         default=[],
         help="the command and its arguments, after `--`",
     )
+
+
+def _add_many(parser: CommandParser, name: str, metavar: str, help: str) -> None:
+    parser.add_argument(name, metavar=metavar, action="append", default=[], help=help)
 
 
 def _check_separator(parser: CommandParser, words: Sequence[str]) -> None:
@@ -115,25 +142,69 @@ def _start_of_command(parser: CommandParser, words: Sequence[str]) -> int | None
 
 
 def run(args: argparse.Namespace) -> int:
-    from talka.lab import LabRunOptions, run_lab
+    from talka.events import Run
+    from talka.lab import Lab, LabRunOptions
 
     if not args.cmd:
         advice = "Add it after `--`, for example: talka lab --hosts 4 --rate 100mbit -- talka probe"
         raise OptionError("the command", "is missing", advice)
 
-    options = LabRunOptions(troubles=_troubles(args), logs=args.logs, show=_show_on(args.format))
+    with _typed_names(args):
+        config, troubles = _config(args), _troubles(args)
+        Lab(config).check(args.cmd, LabRunOptions(troubles=troubles))
+    record = Run("lab", _recorded(config, args), root=args.runs)
     try:
-        result = run_lab(_config(args), args.cmd, options, check=False)
+        with record:
+            _run_recorded(record, config, troubles, args)
+    except TalkaError as error:
+        if error.exit_code == 2:  # the command could not be started
+            record.discard()
+        raise
+    return 0
+
+
+def _run_recorded(
+    record: "Run", config: "LabConfig", troubles: Sequence["Trouble"], args: argparse.Namespace
+) -> None:
+    from talka.events import RUN_DIR_VARIABLE
+    from talka.lab import LabRunOptions, run_lab
+
+    options = LabRunOptions(
+        troubles=troubles,
+        logs=args.logs or record.dir / "logs",
+        show=_show_on(args.format),
+        environment={RUN_DIR_VARIABLE: str(record.dir.resolve())},
+        events=record.stream,
+    )
+    result = run_lab(config, args.cmd, options, check=False)
+    if args.format == "json":
+        print_json({**result.as_json(), "run": str(record.dir)})
+    else:
+        _print(result, config)
+        print(f"run directory {record.dir}")
+    result.check()
+    record.finish(result.as_json())
+
+
+@contextlib.contextmanager
+def _typed_names(args: argparse.Namespace) -> Iterator[None]:
+    """Replace names of the configuration in errors by the options that the user typed."""
+    try:
+        yield
     except InvalidValueError as error:
         name = _OPTION_OF.get(error.name, error.name)
-        value = format_rate(args.rate) if name == "--rate" else error.given
+        value = error.given
+        if name == "--rate":
+            value = format_rate(args.rate)
+        elif name == "--latency":
+            value = format_seconds(args.latency)
         raise InvalidValueError(name, value, error.allowed) from None
-    if args.format == "json":
-        print_json(result.as_json())
-    else:
-        _print(result)
-    result.check()
-    return 0
+
+
+def _recorded(config: "LabConfig", args: argparse.Namespace) -> dict[str, Any]:
+    """Return the configuration for the run directory; troubles as they were typed."""
+    troubles = {"kill": args.kill, "pause": args.pause, "cut": args.cut}
+    return {**dataclasses.asdict(config), **troubles, "cmd": args.cmd}
 
 
 def _show_on(output_format: str) -> Callable[[bytes], None]:
@@ -150,43 +221,60 @@ def _show_on(output_format: str) -> Callable[[bytes], None]:
 def _config(args: argparse.Namespace) -> "LabConfig":
     from talka.lab import LabConfig
 
-    rate_of = {}
-    for text in args.rate_of:
-        match = _RATE_OF.fullmatch(text) or _reject("--rate-of", text, "HOST=RATE, as in 2=20mbit")
-        rate_of[int(match[1])] = parse_rate(match[2], name="--rate-of")
     return LabConfig(
         num_hosts=args.hosts,
         rate_bits_per_s=args.rate,
-        rate_of=rate_of,
+        rate_of=_by_host(args.rate_of, "--rate-of", "HOST=RATE, as in 2=20mbit", rate()),
         ranks_per_host=args.ranks_per_host,
+        latency_s=args.latency,
+        cores=args.cores,
+        cores_of=_by_host(args.cores_of, "--cores-of", "HOST=N, as in 3=0.09", number(above=0)),
     )
 
 
+def _by_host(texts: Sequence[str], name: str, form: str, parse: Parse) -> dict[int, float]:
+    values = {}
+    for text in texts:
+        match = _HOST_VALUE.fullmatch(text) or _reject(name, text, form)
+        values[int(match[1])] = parse(name, match[2])
+    return values
+
+
 def _troubles(args: argparse.Namespace) -> list["Trouble"]:
-    return [*map(_kill, args.kill), *map(_pause, args.pause)]
+    from talka.lab import Cut, Kill
+
+    troubles: list[Trouble] = []
+    for text in args.kill:
+        troubles.append(Kill(*_number_at_time("--kill", text, "RANK@TIME, as in 2@10s")))
+    troubles += map(_pause, args.pause)
+    for text in args.cut:
+        troubles.append(Cut(*_number_at_time("--cut", text, "HOST@TIME, as in 2@30s")))
+    return troubles
 
 
-def _kill(text: str) -> "Kill":
-    from talka.lab import Kill
-
-    match = _KILL.fullmatch(text) or _reject("--kill", text, "RANK@TIME, as in 2@10s")
-    return Kill(int(match[1]), parse_seconds(match[2], name="--kill"))
+def _number_at_time(name: str, text: str, form: str) -> tuple[int, float]:
+    match = _NUMBER_AT_TIME.fullmatch(text) or _reject(name, text, form)
+    return int(match[1]), parse_seconds(match[2], name=name)
 
 
-def _pause(text: str) -> "Pause":
-    from talka.lab import Pause
+def _pause(text: str) -> "Trouble":
+    from talka.lab import Pause, PauseHost
 
-    match = _PAUSE.fullmatch(text) or _reject("--pause", text, "RANK@TIME+TIME, as in 1@5s+3s")
-    at_s, for_s = (parse_seconds(match[index], name="--pause") for index in (2, 3))
-    return Pause(int(match[1]), at_s, for_s)
+    once, often = _PAUSE_OF_RANK.fullmatch(text), _PAUSES_OF_HOST.fullmatch(text)
+    form = "RANK@TIME+TIME, as in 1@5s+3s, or HOST:TIME/TIME, as in 3:0.5s/10s"
+    match = once or often or _reject("--pause", text, form)
+    first_s, second_s = (parse_seconds(match[index], name="--pause") for index in (2, 3))
+    kind = Pause if once else PauseHost
+    return kind(int(match[1]), first_s, second_s)
 
 
 def _reject(name: str, text: str, allowed: str) -> NoReturn:
     raise InvalidValueError(name, text, allowed)
 
 
-def _print(result: "LabResult") -> None:
-    rows = []
+def _print(result: "LabResult", config: "LabConfig") -> None:
+    rows: list[dict[str, object]] = []
+    has_quotas = any(cores is not None for cores in config.cores_by_host)
     for host in result.hosts:
         codes = [str(rank.exit_code) for rank in result.ranks if rank.host == host.host]
         rows.append(
@@ -194,10 +282,21 @@ def _print(result: "LabResult") -> None:
                 "host": host.host,
                 "address": host.address,
                 "rate": format_rate(host.rate_bits_per_s),
+                **({"cores": _cores(config.cores_by_host[host.host])} if has_quotas else {}),
                 "sent": format_bytes(host.sent_bytes),
                 "received": format_bytes(host.received_bytes),
                 "exit codes": " ".join(codes),
             }
         )
-    title = f"\n{len(result.ranks)} ranks on {len(rows)} hosts, {format_seconds(result.seconds)}"
-    print_table(rows, title=title, right=("rate", "sent", "received"), prose=("exit codes",))
+    latency = f", latency {format_seconds(config.latency_s)}" if config.latency_s else ""
+    hosts = f"{len(result.ranks)} ranks on {len(rows)} hosts{latency}"
+    print_table(
+        rows,
+        title=f"\n{hosts}, {format_seconds(result.seconds)}",
+        right=("rate", "cores", "sent", "received"),
+        prose=("exit codes",),
+    )
+
+
+def _cores(cores: float | None) -> str:
+    return "all" if cores is None else f"{cores:g}"
