@@ -1,52 +1,34 @@
-"""Ranks that exchange messages: send, receive, and collectives.
+"""Any ranks of a job as a group.
 
-    group.send(array, to=1, tag="gradients")
-    array = group.receive(source=0, tag="gradients")
-    total = group.all_reduce(array)
-
-A group is all ranks of a job, or any subset of them. Opening one costs nothing: all groups of a
-process share its connections, and messages of different groups never meet.
+Opening one costs nothing: all groups of a process share its connections, and messages of different
+groups never meet.
 """
 
-import hashlib
-import itertools
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
-
-import msgpack
-import numpy as np
 
 from talka.channels.calls import CallLog
-from talka.channels.choosing import ASSUMED, assumed_network, check_algorithm, choose
-from talka.channels.coding import decoded, encoded
-from talka.channels.collectives import direct, ring, tree, waiting
-from talka.channels.collectives.port import run
 from talka.channels.mailbox import Mailbox
-from talka.channels.operations import Receive
-from talka.channels.reducing import Operand, Reduction
-from talka.channels.round import Round
+from talka.channels.messages import Channels, context_of
 from talka.errors import InvalidValueError
 from talka.network import Network
 
-_MAX_DIRECT_RANKS: Final = 8
-"""Up to this many, the root of a broadcast sends short values to all ranks itself."""
-_TEXT: Final = 1 << 62
-"""Bit of the number of a tag that is text."""
-_SHORT_BYTES: Final = 1 << 15
-"""Bytes up to which a value is broadcast in one message."""
 
+class Group(Channels):
+    """One rank among the ranks of a group.
 
-class _Announcement(NamedTuple):
-    """What the root of a broadcast tells the others if the value does not follow directly."""
+    All members must open their groups of the same ranks and name in the same order.
 
-    algorithm: str
-    description: bytes
-    num_bytes: int
-    inline: bytes
-
-
-class Group:
-    """One rank among the ranks of a group; ranks are numbered within the group."""
+    Parameters
+    ----------
+    ranks
+        Ranks among all of the job, in the order of the group; by default all.
+    network
+        Links between them, by which algorithms are chosen and seconds predicted.
+    log
+        Receives the seconds of collectives.
+    name
+        Groups of one name are independent of those of another.
+    """
 
     def __init__(
         self,
@@ -57,322 +39,33 @@ class Group:
         log: CallLog | None = None,
         name: str = "",
     ) -> None:
-        self.global_ranks = tuple(range(mailbox.size) if ranks is None else ranks)
-        if mailbox.rank not in self.global_ranks:
+        members = tuple(range(mailbox.size) if ranks is None else ranks)
+        if mailbox.rank not in members:
             allowed = f"ranks with {mailbox.rank} among them, the rank of this process"
-            raise InvalidValueError("ranks of a group", self.global_ranks, allowed)
-        if len(set(self.global_ranks)) < len(self.global_ranks):
-            raise InvalidValueError("ranks of a group", self.global_ranks, "each rank once")
-        self.rank, self.size = self.global_ranks.index(mailbox.rank), len(self.global_ranks)
-        self.mailbox = mailbox
-        self.context = _context(self.global_ranks, mailbox.next_of(self.global_ranks, name), name)
+            raise InvalidValueError("ranks of a group", members, allowed)
+        if len(set(members)) < len(members):
+            raise InvalidValueError("ranks of a group", members, "each rank once")
+        self.rank, self.size = members.index(mailbox.rank), len(members)
+        self._mailbox, self._members = mailbox, members
         self._network, self._log = network, log
-        self._assumed: Network | None = None
-        self._calls = itertools.count()
+        self.context = context_of(members, mailbox.next_of(members, name), name)
 
     @property
-    def known_network(self) -> Network | None:
-        """Links between the ranks as they were given; those of one machine are always known."""
+    def mailbox(self) -> Mailbox:
+        return self._mailbox
+
+    @property
+    def global_ranks(self) -> tuple[int, ...]:
+        return self._members
+
+    @property
+    def given_network(self) -> Network | None:
         return self._network
 
     @property
-    def network(self) -> Network:
-        """Links between the ranks, by which algorithms are chosen; assumed if none were given."""
-        if self._assumed is None:
-            machines = self.mailbox.machines(self.global_ranks)
-            assumed = assumed_network(machines) or Network.equal(ASSUMED, self.size)
-            self._assumed = assumed if self._network is None else self._network
-            if len(set(machines)) == 1:
-                self._network = self._assumed
-        return self._assumed
+    def call_log(self) -> CallLog | None:
+        return self._log
 
     def close(self) -> None:
-        """Forget the group's messages that nobody has received, and fail nobody."""
+        """Drop messages of the group that nobody has received."""
         self.mailbox.forget(self.context)
-
-    # Point to point.
-
-    def send(
-        self, value: Any, *, to: int, tag: int | str = 0, timeout_s: float | None = None
-    ) -> None:
-        """Send a value to a rank, without waiting for its receiver.
-
-        Waits only if more than `buffer_bytes` are on their way to that rank. The value may be
-        changed afterwards.
-
-        Raises LostWorkerError if the rank has ended, ChannelTimeoutError, NotStorableError.
-        """
-        description, body = encoded(value)
-        self.mailbox.send(
-            self._peer(to, "to"),
-            body,
-            tag=tag_number(tag),
-            context=self.context,
-            description=description,
-            timeout_s=timeout_s,
-        )
-
-    def receive(
-        self,
-        *,
-        source: int | None = None,
-        tag: int | str = 0,
-        timeout_s: float | None = None,
-        out: Any = None,
-    ) -> Any:
-        """Wait for a value from a rank, or from any rank, and return it.
-
-        Arrays are received into `out` if it is given.
-
-        Raises LostWorkerError if the rank has ended, and ChannelTimeoutError.
-        """
-        return self._received(self._post(source, tag_number(tag), out), out, timeout_s)
-
-    def receive_from_any(
-        self, *, tag: int | str = 0, timeout_s: float | None = None
-    ) -> tuple[int, Any]:
-        """Wait for a value from any rank; return its rank and the value."""
-        receive = self._post(None, tag_number(tag), None)
-        value = self._received(receive, None, timeout_s)
-        return self.global_ranks.index(receive.source), value
-
-    def _post(self, source: int | None, tag: int, out: Any) -> Receive:
-        peer = None if source is None else self._peer(source, "source")
-        into = None if out is None else encoded(out)[1]
-        return self.mailbox.post_receive(peer, tag=tag, context=self.context, into=into)
-
-    def _received(self, receive: Receive, out: Any, timeout_s: float | None = None) -> Any:
-        receive.wait(timeout_s)
-        value = decoded(receive.description, receive.data)
-        return value if out is None else out
-
-    def _peer(self, rank: int, name: str) -> int:
-        if not 0 <= rank < self.size:
-            raise InvalidValueError(name, rank, f"a rank from 0 to {self.size - 1}")
-        return self.global_ranks[rank]
-
-    # Collectives: all ranks of the group call them, in the same order.
-
-    def barrier(self) -> None:
-        """Wait until all ranks of the group have called this."""
-        with self._timed("barrier", 0) as call:
-            run(waiting.barrier(call, np.zeros(1, np.uint8)))
-
-    def broadcast(
-        self, value: Any = None, *, root: int = 0, algorithm: str | None = None, out: Any = None
-    ) -> Any:
-        """Return the value of the root on all ranks; other ranks need not give one.
-
-        algorithm
-            "direct", "tree" (O(log P) hops) or "chain" (long values in parts along all ranks); by
-            default the one that is cheapest on the network. All ranks must give the same.
-        out
-            Memory for an array, on ranks other than the root.
-        """
-        check_algorithm("broadcast", algorithm)
-        root = self._root(root)
-        if self.size == 1:
-            return value
-        with self._timed("broadcast", 0) as call:
-            if self.rank != root:
-                return self._broadcast_from(call, root, algorithm, out)
-            description, body = encoded(value)
-            call.num_bytes = len(body)
-            call.algorithm = algorithm or choose("broadcast", self.network, len(body))
-            is_short, is_tree = len(body) <= _SHORT_BYTES, self._announces_by_tree(algorithm)
-            if (is_short or call.algorithm == "direct") and not is_tree:
-                call.algorithm = "direct"
-                call.keep([call.send_value(value, peer) for peer in call.others()])
-                return value
-            inline = bytes(body) if is_short else b""
-            data = msgpack.packb(_Announcement(call.algorithm, description, len(body), inline))
-            ranks = tree.Family(root, self.size, root).children if is_tree else call.others()
-            call.keep([call.send_bytes(data, peer) for peer in ranks])
-            if not is_short:
-                run(_BROADCASTS[call.algorithm](call.after(1), np.frombuffer(body, np.uint8), root))
-            return value
-
-    def _announces_by_tree(self, algorithm: str | None) -> bool:
-        return algorithm == "tree" or (algorithm is None and self.size > _MAX_DIRECT_RANKS)
-
-    def _broadcast_from(self, call: Round, root: int, algorithm: str | None, out: Any) -> Any:
-        """Receive the root's value: directly, or after an announcement of how it comes."""
-        family, is_tree = (
-            tree.Family(self.rank, self.size, root),
-            self._announces_by_tree(algorithm),
-        )
-        source = family.parent if is_tree else root
-        assert source is not None
-        into = None if out is None else encoded(out)[1]
-        message = call.receive_message(source, None if is_tree else into)
-        if message.description:
-            call.num_bytes = len(message.data)
-            return decoded(message.description, message.data) if out is None else out
-        if is_tree:
-            data = bytes(message.data)
-            call.keep([call.send_bytes(data, child) for child in reversed(family.children)])
-        announcement = _Announcement(*msgpack.unpackb(message.data))
-        call.num_bytes, call.algorithm = announcement.num_bytes, announcement.algorithm
-        body = call.buffer(announcement.num_bytes, into)
-        if announcement.num_bytes > len(announcement.inline):
-            array = np.frombuffer(body, np.uint8)
-            run(_BROADCASTS[announcement.algorithm](call.after(1), array, root))
-        elif announcement.num_bytes:
-            body[:] = announcement.inline
-        return decoded(announcement.description, body) if out is None else out
-
-    def scatter(
-        self, values: Sequence[Any] | None = None, *, root: int = 0, out: Any = None
-    ) -> Any:
-        """Return the i-th value of the root on rank i; other ranks need not give any."""
-        root = self._root(root)
-        with self._timed("scatter", 0) as call:
-            if self.rank != root:
-                return call.receive_value(root, out)
-            if values is None or len(values) != self.size:
-                given = None if values is None else len(values)
-                raise InvalidValueError(
-                    "number of values to scatter", given, f"{self.size}, one per rank"
-                )
-            sends = [call.send_value(values[peer], peer) for peer in call.others()]
-            call.num_bytes = sum(send.num_bytes for send in sends)
-            call.keep(sends)
-            return values[root]
-
-    def gather(
-        self, value: Any, *, root: int = 0, out: Sequence[Any] | None = None
-    ) -> list[Any] | None:
-        """Return the values of all ranks in order of rank on the root; None on the others."""
-        root = self._root(root)
-        with self._timed("gather", 0) as call:
-            if self.rank != root:
-                send = call.send_value(value, root)
-                call.num_bytes = send.num_bytes
-                call.keep([send])
-                return None
-            return self._collected(call, value, out)
-
-    def all_gather(self, value: Any, *, out: Sequence[Any] | None = None) -> list[Any]:
-        """Return the values of all ranks in order of rank."""
-        with self._timed("all_gather", 0) as call:
-            sends = [call.send_value(value, peer) for peer in call.others()]
-            call.num_bytes = sends[0].num_bytes if sends else 0
-            call.keep(sends)
-            return self._collected(call, value, out)
-
-    def all_to_all(self, values: Sequence[Any], *, out: Sequence[Any] | None = None) -> list[Any]:
-        """Send the i-th value to rank i; return the values for this rank, in order of rank."""
-        if len(values) != self.size:
-            raise InvalidValueError("number of values", len(values), f"{self.size}, one per rank")
-        with self._timed("all_to_all", 0) as call:
-            sends = [call.send_value(values[peer], peer) for peer in call.others()]
-            call.num_bytes = sum(send.num_bytes for send in sends)
-            call.keep(sends)
-            return self._collected(call, values[self.rank], out)
-
-    def _collected(self, call: Round, own: Any, out: Sequence[Any] | None) -> list[Any]:
-        received = call.receive_values(call.others(), out)
-        received[self.rank] = own
-        return [received[rank] for rank in range(self.size)]
-
-    def reduce(
-        self,
-        value: Any,
-        *,
-        root: int = 0,
-        operation: Reduction = "sum",
-        algorithm: str | None = None,
-        out: Any = None,
-    ) -> Any:
-        """Combine the values of all ranks; return the result on the root, None on the others.
-
-        Values are numbers, or arrays or tensors of one type and shape.
-
-        operation
-            "sum", "mean", "min", "max" or "product".
-        algorithm
-            "direct", "tree" (O(log P) hops) or "scattered" (each rank combines a slice).
-        out
-            Memory for the result, which ranks other than the root use as well.
-        """
-        check_algorithm("reduce", algorithm)
-        root, operand = self._root(root), Operand(value, operation, out)
-        with self._timed("reduce", operand.num_bytes, operand) as call:
-            chosen = algorithm or choose("reduce", self.network, operand.num_bytes)
-            call.algorithm = chosen
-            if self.size > 1:
-                run(_REDUCTIONS[chosen](call, operand.flat, root))
-        return operand.result(self.size) if self.rank == root else None
-
-    def all_reduce(
-        self,
-        value: Any,
-        *,
-        operation: Reduction = "sum",
-        algorithm: str | None = None,
-        out: Any = None,
-    ) -> Any:
-        """Combine the values of all ranks and return the result, the same bits on each.
-
-        operation
-            As for `reduce`.
-        algorithm
-            "ring", "direct" (two hops), "gathered" (one hop, for short arrays) or "tree" (O(log P)
-            hops: reduce and broadcast).
-        out
-            Memory for the result; may be `value` itself.
-        """
-        check_algorithm("all_reduce", algorithm)
-        operand = Operand(value, operation, out)
-        with self._timed("all_reduce", operand.num_bytes, operand) as call:
-            chosen = algorithm or choose("all_reduce", self.network, operand.num_bytes)
-            call.algorithm = chosen
-            if self.size > 1:
-                run(_ALL_REDUCTIONS[chosen](call, operand.flat))
-        return operand.result(self.size)
-
-    def _timed(self, name: str, num_bytes: int, operand: Operand | None = None) -> Round:
-        return Round(self, name, next(self._calls), num_bytes, operand, self._log)
-
-    def _root(self, root: int) -> int:
-        if not 0 <= root < self.size:
-            raise InvalidValueError("root", root, f"a rank from 0 to {self.size - 1}")
-        return root
-
-
-_BROADCASTS: Final = {
-    "direct": direct.direct_broadcast,
-    "tree": tree.tree_broadcast,
-    "chain": ring.chain_broadcast,
-}
-_REDUCTIONS: Final = {
-    "direct": direct.direct_reduce,
-    "tree": tree.tree_reduce,
-    "scattered": direct.scattered_reduce,
-}
-_ALL_REDUCTIONS: Final = {
-    "ring": ring.ring_all_reduce,
-    "direct": direct.direct_all_reduce,
-    "gathered": direct.gathered_all_reduce,
-    "tree": tree.tree_all_reduce,
-}
-
-
-def tag_number(tag: int | str) -> int:
-    """Return the number of a tag in messages.
-
-    >>> tag_number(7), tag_number("gradients") == tag_number("gradients")
-    (7, True)
-    """
-    if isinstance(tag, str):
-        digest = hashlib.blake2b(tag.encode(), digest_size=7).digest()
-        return _TEXT | int.from_bytes(digest, "big")
-    if not 0 <= tag < _TEXT:
-        raise InvalidValueError("tag", tag, "text, or a whole number from 0 to 2^62 - 1")
-    return tag
-
-
-def _context(ranks: tuple[int, ...], number: int, name: str) -> int:
-    """Return the number of a group, which its members compute without a message."""
-    text = f"{name} {number} {ranks}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

@@ -65,7 +65,7 @@ class Mailbox:
         self.options = MailboxOptions() if options is None else options
         self.lost: dict[int, str] = {}
         """How each lost rank ended."""
-        self.is_closed = False
+        self.is_closed = self.has_finished = False
         self._lock = threading.Lock()
         self._outgoing: dict[int, Link] = {}
         self._listeners: list[Callable[[int, str], object]] = []
@@ -179,16 +179,27 @@ class Mailbox:
         """Return an identifier of the machine of each rank."""
         return [self._connector.location_of(rank).machine for rank in ranks]
 
+    def finish(self) -> None:
+        """Tell the others that nothing more will be sent; they can still receive what was sent.
+
+        Whoever waits for more from this rank gets an error instead of waiting for ever.
+        """
+        if self.has_finished or self.is_closed:
+            return
+        self.has_finished = True
+        for link in self._living():
+            with contextlib.suppress(OSError):
+                if not link.writer.put([memoryview(packed_header(FrameKind.BYE))], None, copy=True):
+                    self._service.flush_later(link)
+
     def close(self) -> None:
         """Wait until messages are sent, then close all connections. May be called twice."""
         if self.is_closed:
             return
+        self.finish()
         deadline = time.monotonic() + _CLOSE_S
         while any(link.pending_bytes for link in self._living()) and time.monotonic() < deadline:
             self._reading.progress(lambda: False, 0.02)
-        for link in self._living():
-            with contextlib.suppress(OSError):
-                link.writer.put([memoryview(packed_header(FrameKind.BYE))], None, copy=True)
         self.is_closed = True
         self._service.close()
         self._reading.close()
@@ -261,6 +272,14 @@ class Mailbox:
             if send is not None:
                 self.complete(send)
 
+    def finished(self, rank: int) -> None:
+        """Note that a rank sends nothing more: whoever waits for it gets an error."""
+        with self._lock:
+            if rank in self.lost:
+                return
+            self.lost[rank] = "it has finished"
+            self._fail_awaiting(rank)
+
     def complete_sends(self, sends: Sequence[Send]) -> None:
         """Mark messages as sent; the service calls this."""
         with self._lock:
@@ -313,6 +332,9 @@ class Mailbox:
 
     def _fail_receives(self, rank: int) -> None:
         self._delivery.matching.discard_incomplete(rank)
+        self._fail_awaiting(rank)
+
+    def _fail_awaiting(self, rank: int) -> None:
         is_last = len(self.lost) >= self.size - 1
         for receive in self._delivery.matching.lost(rank, is_last=is_last):
             self.fail(receive, rank)

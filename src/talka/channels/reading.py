@@ -33,6 +33,7 @@ class Owner(Protocol):
     def options(self) -> Limits: ...
     def fail_link(self, link: Link, error: Exception) -> None: ...
     def done(self, link: Link, number: int) -> None: ...
+    def finished(self, rank: int) -> None: ...
 
 
 class Reading:
@@ -87,7 +88,10 @@ class Reading:
 
     def is_read(self, rank: int) -> bool:
         """Return whether more messages of a rank may arrive. With the lock."""
-        return any(link.peer == rank and not link.is_outgoing for link in self._links.values())
+        return any(
+            link.peer == rank and not link.is_outgoing and not link.is_closing
+            for link in self._links.values()
+        )
 
     def last_read_s(self, rank: int) -> float:
         """Return when bytes of a rank arrived last, or its first link was opened."""
@@ -197,6 +201,7 @@ class Reading:
                 self._owner.done(link, header.tag)
             case FrameKind.BYE:
                 link.is_closing = True
+                self._owner.finished(link.peer)
         return None
 
     def end(self, link: Link) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from talka.channels.buffers import MAX_PART_BYTES
-from talka.channels.calls import CallLog
 from talka.channels.coding import array_of, decoded, encoded
 from talka.channels.collectives.port import Array, Awaited
 from talka.channels.collectives.port import others as other_ranks
@@ -17,7 +16,7 @@ from talka.channels.operations import Buffer, Receive, Send, bytes_of, new_buffe
 from talka.channels.reducing import Operand
 
 if TYPE_CHECKING:
-    from talka.channels.group import Group
+    from talka.channels.messages import Channels
 
 _PHASES: Final = 1 << 8
 _COLLECTIVE: Final = 1 << 63
@@ -29,17 +28,16 @@ class Round:
 
     def __init__(
         self,
-        group: "Group",
+        group: "Channels",
         name: str,
         number: int,
         num_bytes: int,
         operand: Operand | None,
-        log: CallLog | None,
     ) -> None:
         self.rank, self.num_workers = group.rank, group.size
         self.num_bytes = num_bytes
         self.algorithm = "dissemination" if name == "barrier" else "direct"
-        self._group, self._name, self._log = group, name, log
+        self._group, self._name = group, name
         self._tag = _COLLECTIVE | (number * _PHASES) % _COLLECTIVE
         self._sends: list[Awaited] = []
         self._taken: list[Buffer] = []
@@ -57,10 +55,11 @@ class Round:
             send.wait()
         for whole in self._taken:
             self._group.mailbox.buffers.give_back(whole)
-        if self._log is not None:
+        log = self._group.call_log
+        if log is not None:
             seconds = time.perf_counter() - self._start_s
             network = self._group.known_network
-            self._log.add(self._name, self.algorithm, self.num_bytes, seconds, network)
+            log.add(self._name, self.algorithm, self.num_bytes, seconds, network)
 
     def others(self) -> list[int]:
         """Return the ranks of the others, the next one first."""
