@@ -11,7 +11,13 @@ import torch
 import torch.distributed as dist
 
 from talka.channels import Group
+from talka.exchange.links.probe import probe
 from talka.exchange.transport import group_of
+
+
+def num_values(num_bytes, size):
+    """Return about this many bytes in float32: equal pieces for all ranks, as gloo and MPI need."""
+    return size * -(-num_bytes // (4 * size))
 
 
 class Talka:
@@ -22,7 +28,7 @@ class Talka:
         self.group: Group = group_of(None, "benchmark")
 
     def prepare(self, num_bytes):
-        count = max(1, num_bytes // 4)
+        count = num_values(num_bytes, self.size)
         self.value = np.full(count, self.rank + 1, np.float32)
         self.result = np.zeros(count, np.float32)
         self.results = [np.zeros(count, np.float32) for _ in range(self.size)]
@@ -67,13 +73,11 @@ class Gloo:
         self.rank, self.size = rank, size
 
     def prepare(self, num_bytes):
-        count = max(1, num_bytes // 4)
+        count = num_values(num_bytes, self.size)
         self.value = torch.full((count,), self.rank + 1.0)
         self.result = torch.zeros(count)
         self.results = [torch.zeros(count) for _ in range(self.size)]
         self.pieces = list(torch.tensor_split(self.value, self.size))
-        lengths = {len(piece) for piece in self.pieces}
-        self.is_even = len(lengths) == 1  # gloo's scatter and all-to-all need equal pieces
         self.parts = [torch.zeros_like(self.pieces[self.rank]) for _ in range(self.size)]
 
     def barrier(self):
@@ -122,7 +126,6 @@ class Mpi(Talka):
         super().prepare(num_bytes)
         self.gathered = np.zeros(self.size * len(self.value), np.float32)
         self.own = np.zeros(len(self.pieces[self.rank]), np.float32)
-        self.is_even = len(self.value) % self.size == 0
         self.exchanged = np.zeros(len(self.own) * self.size, np.float32)
 
     def barrier(self):
@@ -180,7 +183,7 @@ def measure(libraries, operation, num_bytes, seconds, group):
             spans[name].append((start, end))
             spent_s += end - start
         num_repeats += 1
-        is_done = num_repeats >= 5 and (spent_s > seconds or num_repeats >= 60)
+        is_done = num_repeats >= 4 and (spent_s > seconds or num_repeats >= 60)
         is_done = group.broadcast(is_done)
     medians = {}
     for name, own in spans.items():
@@ -201,6 +204,7 @@ def main():
     parser.add_argument("--libraries", nargs="+", required=True)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--probe", action="store_true", help="measure the links first")
     args = parser.parse_args()
     torch.set_num_threads(1)
     if "OMPI_COMM_WORLD_RANK" in os.environ:
@@ -210,13 +214,20 @@ def main():
     rank, size = dist.get_rank(), dist.get_world_size()
     libraries = {name: LIBRARIES[name](rank, size) for name in args.libraries}
     group = libraries["talka"].group
+    links = []
+    if args.probe:
+        network = probe(seconds=3.0).network()
+        links = [
+            (link.latency_s, link.rate_bits_per_s, link.rate_down_bits_per_s)
+            for link in network.links
+        ]
     rows = []
     for operation, num_bytes in json.loads(args.cells):
         medians = measure(libraries, operation, num_bytes, args.seconds, group)
         rows.append({"operation": operation, "num_bytes": num_bytes, "seconds": medians})
     if rank == 0:
         with open(args.out, "w") as file:
-            json.dump({"rows": rows}, file)
+            json.dump({"rows": rows, "links": links}, file)
     group.barrier()
     dist.destroy_process_group()
 
