@@ -14,6 +14,7 @@ LAYERS = [  # top to bottom; names in one row may not import each other
     ["train", "graph"],
     ["data", "exchange"],
     ["compress", "engine"],
+    ["channels"],
     ["network", "profile", "plans"],
     ["events"],
     ["inputs", "extras", "short_forms"],

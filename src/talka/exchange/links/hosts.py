@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-from talka.machine import num_cores
+from talka.machine import num_cores, own_address
 
 _FACT_BYTES = 512
 
@@ -41,7 +41,8 @@ def facts_of_all(group: dist.ProcessGroup | None = None) -> list[HostFacts]:
 
     They are sent as text in tensors of a fixed length: nothing is unpickled.
     """
-    text = f"{num_cores()}\n{_own_address()}\n{socket.gethostname()}".encode()[:_FACT_BYTES]
+    master = os.environ.get("MASTER_ADDR", "")
+    text = f"{num_cores()}\n{own_address(master)}\n{socket.gethostname()}".encode()[:_FACT_BYTES]
     own = torch.zeros(_FACT_BYTES, dtype=torch.uint8)
     own[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     gathered = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
@@ -52,15 +53,3 @@ def facts_of_all(group: dist.ProcessGroup | None = None) -> list[HostFacts]:
         cores, address, name = received.split("\n", 2)
         facts.append(HostFacts(name, address, int(cores)))
     return facts
-
-
-def _own_address() -> str:
-    master = os.environ.get("MASTER_ADDR")
-    if not master:
-        return ""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((master, 9))  # sends nothing: it only picks the interface
-            return str(probe.getsockname()[0])
-    except OSError:
-        return ""

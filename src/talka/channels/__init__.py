@@ -1,0 +1,1 @@
+"""Message channels between the ranks of a gang."""
