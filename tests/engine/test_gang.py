@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from talka.engine import Embedded
-from talka.engine.gangs.gang import Sign, culprit
+from talka.engine.gangs.outcomes import Sign, culprit
 from talka.errors import GangError
 
 ROOT = Path(__file__).parents[2]

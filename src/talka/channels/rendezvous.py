@@ -36,7 +36,7 @@ class Rendezvous(Protocol):
         ...
 
 
-def check_key(key: str) -> None:
+def check_key(key: object) -> None:
     """Raise InvalidValueError if this cannot be a key of a rendezvous."""
     allowed = f"a text of 1 to {MAX_KEY_BYTES} bytes"
     if not isinstance(key, str):
@@ -47,7 +47,7 @@ def check_key(key: str) -> None:
         raise InvalidValueError("the key of a rendezvous", shown, allowed)
 
 
-def check_value(key: str, value: bytes) -> None:
+def check_value(key: str, value: object) -> None:
     """Raise InvalidValueError if this cannot be a value of a rendezvous."""
     if not isinstance(value, bytes | bytearray | memoryview):
         given = type(value).__name__

@@ -1,5 +1,6 @@
 """Handles of the processes that fork ranks (`fork_server_main.py`), kept for later gangs."""
 
+import contextlib
 import os
 import resource
 import socket
@@ -7,7 +8,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Self
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, Self
 
 from talka.engine.descriptors import limit_explained
 from talka.engine.local.mailbox import Mailbox
@@ -56,7 +58,7 @@ class ForkServer:
         self.num_users = 0
         self.has_forked = False
         """True if a rank of this process has answered; set by its users."""
-        self._log = tempfile.TemporaryFile(buffering=0, dir=temporary_folder())
+        self._log = open_log(None)
         self._lock = threading.Lock()
         try:
             self._process = Child(
@@ -114,12 +116,10 @@ class ForkServer:
         self._process.end()
         self._log.close()
 
-    def _send(self, frame: dict[str, object], descriptors: list[int]) -> None:
-        with self._lock:
-            try:
-                self._process.send(frame, descriptors)
-            except WorkerDied:
-                pass  # the channels that were sent are closed, which their users notice
+    def _send(self, frame: Any, descriptors: list[int]) -> None:
+        # If the process has ended, the channels that were sent are closed, which their users notice.
+        with self._lock, contextlib.suppress(WorkerDied):
+            self._process.send(frame, descriptors)
 
 
 class ForkServers:
@@ -158,6 +158,14 @@ class ForkServers:
             servers, self._of = list(self._of.values()), {}
             for server in servers:
                 server.end()
+
+
+def open_log(path: Path | None) -> IO[bytes]:
+    """Open a log file; None for one without a name."""
+    if path is None:
+        return tempfile.TemporaryFile(buffering=0, dir=temporary_folder())
+    path.parent.mkdir(exist_ok=True)
+    return path.open("w+b", buffering=0)
 
 
 def tail_of(log: int) -> str:

@@ -90,4 +90,6 @@ class MemoryRendezvous:
 def raise_refusal(answer: dict[str, Any]) -> None:
     """Raise InvalidValueError if the driver refused a call."""
     if answer.get("refusal") is not None:
-        raise InvalidValueError("the number of keys of a rendezvous", "too large", answer["refusal"])
+        raise InvalidValueError(
+            "the number of keys of a rendezvous", "too large", answer["refusal"]
+        )

@@ -1,6 +1,6 @@
 """The side of a rank on the channel to its driver: one thread receives, all threads may send.
 
-    answers to calls -> the thread that waits;  lost ranks -> `losses`;  bye -> the main thread
+answers to calls -> the thread that waits;  lost ranks -> `losses`;  bye -> the main thread
 """
 
 import itertools

@@ -26,7 +26,10 @@ def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> Pa
     hellos = hellos_of(spec, spec.shipped(), LOOPBACK, is_local=True)
     for hello in hellos:
         hello["run_dir"] = None if run_dir is None else str(run_dir)
-    logs = [None if run_dir is None else run_dir / "logs" / f"rank-{rank}.log" for rank in range(spec.size)]
+    logs = [
+        None if run_dir is None else run_dir / "logs" / f"rank-{rank}.log"
+        for rank in range(spec.size)
+    ]
     part_spec = PartSpec(
         ranks=range(spec.size),
         hellos=hellos,

@@ -60,9 +60,7 @@ def serve(channel: socket.socket, store: int) -> None:
         link.send({"problem": list(problem)})
 
 
-def _worker(
-    hello: dict[str, Any], events: Stream, link: Link, losses: Losses
-) -> GangWorker:
+def _worker(hello: dict[str, Any], events: Stream, link: Link, losses: Losses) -> GangWorker:
     log_path = hello["log_path"]
     return GangWorker(
         hello["rank"],

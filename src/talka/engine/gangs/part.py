@@ -7,7 +7,6 @@ All ranks of a local gang are one part. On Ray, each machine has one (`on_ray/ho
 
 import os
 import select
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,9 @@ from typing import IO, Any, Final, NamedTuple
 
 from talka.engine import parcels
 from talka.engine.descriptors import limit_explained
-from talka.engine.gangs.fork_server import ForkServer, ForkServers, Surroundings, tail_of
+from talka.engine.gangs.fork_server import ForkServer, ForkServers, Surroundings, open_log, tail_of
 from talka.engine.local.mailbox import Mailbox
 from talka.engine.local.processes import how_it_ended
-from talka.files import temporary_folder
 
 TORCH: Final = ("torch.distributed",)
 NUMPY: Final = ("numpy",)
@@ -68,14 +66,17 @@ class Part:
         spec = self._spec
         with limit_explained():
             for rank, path in zip(spec.ranks, spec.log_paths, strict=True):
-                self._logs[rank] = _open_log(path)
+                self._logs[rank] = open_log(path)
             surroundings = Surroundings.here(spec.preload, spec.environment)
             self._server = self._servers.borrow(surroundings)
         forked = self._server.fork([self._logs[rank].fileno() for rank in spec.ranks])
         self._leader = forked.leader
         self._mailboxes = dict(zip(spec.ranks, forked.ranks, strict=True))
         for rank, hello, path in zip(spec.ranks, spec.hellos, spec.log_paths, strict=True):
-            known = {"path": list(surroundings.path), "log_path": None if path is None else str(path)}
+            known = {
+                "path": list(surroundings.path),
+                "log_path": None if path is None else str(path),
+            }
             self._mailboxes[rank].add({**hello, **known})
 
     def receive(self, timeout_s: float | None) -> list[Message]:
@@ -201,10 +202,3 @@ class Part:
             return []
         self._ended.add(rank)
         return [Message(rank, {"died": how})]
-
-
-def _open_log(path: Path | None) -> IO[bytes]:
-    if path is None:
-        return tempfile.TemporaryFile(buffering=0, dir=temporary_folder())
-    path.parent.mkdir(exist_ok=True)
-    return path.open("w+b", buffering=0)

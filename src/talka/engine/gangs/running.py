@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
+from talka.engine.base import Gang
 from talka.engine.calls import TaskProblem
 from talka.engine.events import RankLost
 from talka.engine.gangs.keys import Answer, KeyTable
@@ -53,7 +54,7 @@ class Ranks(Protocol):
         ...
 
 
-class RunningGang:
+class RunningGang(Gang):
     """The handle of a gang, which `Engine.start_gang` returns; `Gang` documents its methods."""
 
     def __init__(
@@ -100,8 +101,8 @@ class RunningGang:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None and not self._is_stopped.is_set():
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None and not self._is_stopped.is_set():
             try:
                 self.wait()
             except BaseException:  # Ctrl+C while it waits
@@ -156,7 +157,9 @@ class RunningGang:
         elif "get" in frame:
             self._answer(self._keys.get(rank, frame["call"], frame["get"]))
         else:
-            raise TalkaError(f"rank {rank} sent an unknown message with {', '.join(map(repr, frame))}")
+            raise TalkaError(
+                f"rank {rank} sent an unknown message with {', '.join(map(repr, frame))}"
+            )
 
     def _answer(self, answers: list[Answer]) -> None:
         for answer in answers:

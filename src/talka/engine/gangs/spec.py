@@ -42,9 +42,7 @@ class GangSpec:
 
         Raises NotShippableError if one of them cannot be sent to another process.
         """
-        return {
-            role: ship(main, (main, self.arguments[role])) for role, main in self.mains.items()
-        }
+        return {role: ship(main, (main, self.arguments[role])) for role, main in self.mains.items()}
 
 
 def gang_spec(
@@ -90,9 +88,11 @@ def roles_of(size: int | Mapping[str, int]) -> tuple[str, ...]:
             raise InvalidValueError("size", size, "a whole number of at least 1")
         return (WORKER,) * size
     if not size:
-        raise InvalidValueError("size", dict(size), "a number, or roles with their numbers of ranks")
+        raise InvalidValueError(
+            "size", dict(size), "a number, or roles with their numbers of ranks"
+        )
     for role, count in size.items():
-        if not isinstance(role, str) or not role:
+        if not role:
             raise InvalidValueError("a role in size", role, "a text that is not empty")
         if not _is_count(count):
             raise InvalidValueError(f"size[{role!r}]", count, "a whole number of at least 1")
@@ -113,7 +113,9 @@ def _mains(main: Main, names: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
             raise UnknownNameError("role", role, names)
     for role in names:
         if not callable(main.get(role)):
-            raise InvalidValueError(f"main[{role!r}]", main.get(role), "a function: each role of size needs one")
+            raise InvalidValueError(
+                f"main[{role!r}]", main.get(role), "a function: each role of size needs one"
+            )
     return dict(main)
 
 

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from talka.channels.rendezvous import TIMEOUT_S, check_key, check_value
 from talka.engine import storage
+from talka.engine.base import Gang
 from talka.engine.gangs.spec import GangSpec
 from talka.engine.gangs.worker import GangWorker
 from talka.engine.storage import PackedValue
@@ -27,7 +28,7 @@ _POLL_S: Final = (0.001, 0.05)
 _DONE_S: Final = 7 * 24 * 3600.0  # a rank may finish days after another
 
 
-class ExistingGang:
+class ExistingGang(Gang):
     """The handle of a gang under torchrun. `wait` runs `main` as this rank, in the calling thread.
 
     torchrun itself ends all ranks if one fails, so `on_failure`, time limits and `stop` have no effect.
@@ -52,8 +53,8 @@ class ExistingGang:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
             self.wait()
 
 
@@ -115,11 +116,13 @@ def _run(spec: GangSpec, events: Stream) -> list[Any]:
 
 def _store(prefix: str) -> Any:
     """Return a part of torch's store: that of the process group, or else torchrun's own."""
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]  # not in its __all__
+
     if dist.is_initialized():
         whole = dist.distributed_c10d._get_default_store()
     else:
         whole = _own_store()
-    return dist.PrefixStore(prefix, whole)
+    return PrefixStore(prefix, whole)
 
 
 _opened: list[Any] = []
@@ -127,9 +130,11 @@ _opened: list[Any] = []
 
 def _own_store() -> Any:
     """Connect to torchrun's store, once per process."""
+    from torch.distributed.rendezvous import rendezvous
+
     if not _opened:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        _opened.append(next(iter(dist.rendezvous("env://", rank, size)))[0])
+        _opened.append(next(iter(rendezvous("env://", rank, size)))[0])
     return _opened[0]
 
 

@@ -23,7 +23,7 @@ class Mailbox:
     """Frames from and to one process. One thread receives; several may call `add`."""
 
     def __init__(self, channel: socket.socket) -> None:
-        channel.setblocking(False)
+        channel.settimeout(0)
         self._channel = channel
         self._arrived = bytearray()
         self._descriptors: deque[int] = deque()

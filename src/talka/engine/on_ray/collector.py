@@ -1,6 +1,6 @@
 """Events of ranks on Ray, written into the run directory of the driver.
 
-    rank: Relay -> actor of its machine --take--> driver: events.rank-R.jsonl
+rank: Relay -> actor of its machine --take--> driver: events.rank-R.jsonl
 """
 
 from talka.engine.gangs.member import PROGRESS

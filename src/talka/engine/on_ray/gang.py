@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import (
     PlacementGroup,
     placement_group,
@@ -65,22 +65,25 @@ class RayRanks:
         places = placement_group_table(self._place)["bundles_to_node_id"]
         self._machines = {rank: places[rank] for rank in range(self._spec.size)}
         hellos = hellos_of(self._spec, dict.fromkeys(self._spec.roles, b""), "", is_local=False)
-        shipped = ray.put(self._shipped) if len(self._actors_needed()) > 1 else self._shipped
-        starting = {}
-        for machine in self._actors_needed():
-            self._actors[machine] = self._hosts.of(machine)
-            own = {rank: hellos[rank] for rank in self._ranks_on(machine)}
-            starting[machine] = self._actors[machine].start.remote(self._name, own, shipped)
+        machines = list(dict.fromkeys(self._machines.values()))
+        shipped = ray.put(self._shipped) if len(machines) > 1 else self._shipped
+        starting = {machine: self._start_on(machine, hellos, shipped) for machine in machines}
         for machine, call in starting.items():
-            with self._explained(machine):
-                self._log_paths |= ray.get(call, timeout=_START_TIMEOUT_S)
+            try:
+                self._log_paths |= self._got(call)
+            except RayError:  # the actor of an earlier gang has died since
+                self._hosts.forget(machine, self._actors[machine])
+                with contextlib.suppress(RayError):  # `take` fails, too, and reports its ranks
+                    self._log_paths |= self._got(self._start_on(machine, hellos, shipped))
             self._take(machine)
 
     def receive(self, timeout_s: float | None) -> list[Message]:
         """Wait for messages of any machine; the time to wait is short, so that `wake` has an effect."""
         self._deliver()
         look_s = _LOOK_S if timeout_s is None else min(_LOOK_S, timeout_s)
-        ready, _ = ray.wait(list(self._takes), num_returns=1, timeout=0 if self._is_awake else look_s)
+        ready, _ = ray.wait(
+            list(self._takes), num_returns=1, timeout=0 if self._is_awake else look_s
+        )
         if ready and len(self._takes) > 1:  # all that are ready, not only the first
             ready, _ = ray.wait(list(self._takes), num_returns=len(self._takes), timeout=0)
         messages: list[Message] = []
@@ -121,9 +124,6 @@ class RayRanks:
             remove_placement_group(self._place)
         self._collector.close()
 
-    def _actors_needed(self) -> list[str]:
-        return list(dict.fromkeys(self._machines.values()))
-
     def _ranks_on(self, machine: str) -> list[int]:
         return [rank for rank, own in self._machines.items() if own == machine]
 
@@ -137,17 +137,20 @@ class RayRanks:
                 problem = f"fewer than {size} cores became free within {_PLACE_TIMEOUT_S:g} s"
                 raise ClusterError("this cluster", problem, "Wait for other jobs to end.")
 
-    @contextlib.contextmanager
-    def _explained(self, machine: str) -> Any:
-        """Raise the error of an actor, or forget the actor if it has died."""
+    def _start_on(self, machine: str, hellos: list[dict[str, Any]], shipped: Any) -> Any:
+        """Ask the actor of a machine to start its ranks; return the call."""
+        actor = self._actors[machine] = self._hosts.of(machine)
+        own = {rank: hellos[rank] for rank in self._ranks_on(machine)}
+        return actor.start.remote(self._name, own, shipped)
+
+    def _got(self, call: Any) -> Any:
+        """Return the result of a call, or raise the error that the actor raised."""
         try:
-            yield
-        except RayActorError:
-            self._hosts.forget(machine, self._actors[machine])
+            return ray.get(call, timeout=_START_TIMEOUT_S)
         except RayTaskError as error:
-            if isinstance(error.cause, TalkaError):
+            if isinstance(error.cause, BaseException):
                 raise error.cause from None
-            raise
+            raise TalkaError(f"a machine of the cluster cannot run ranks: {error}") from error
 
     def _take(self, machine: str) -> None:
         self._takes[self._actors[machine].take.remote(self._name)] = machine
@@ -155,11 +158,7 @@ class RayRanks:
     def _taken(self, call: Any) -> list[Message]:
         machine = self._takes.pop(call)
         try:
-            taken = ray.get(call)
-        except RayTaskError as error:
-            if isinstance(error.cause, TalkaError):
-                raise error.cause from None
-            raise
+            taken = self._got(call)
         except RayError as error:
             self._hosts.forget(machine, self._actors[machine])
             why = str(error).strip().partition("\n")[0].rstrip(".")

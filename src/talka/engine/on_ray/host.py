@@ -115,7 +115,7 @@ class _HostedGang:
         with self._condition:
             self._condition.wait_for(lambda: self._messages or self._is_stopped, TAKE_S)
             messages, self._messages, self._held_bytes = self._messages, [], 0
-        return [tuple(message) for message in messages]
+        return [(message.rank, message.frame) for message in messages]
 
     def deliver(self, frames: Sequence[tuple[int, dict[str, Any]]]) -> None:
         with self._condition:
