@@ -77,10 +77,15 @@ class ForkServer:
         """True if the process has not ended."""
         return self._process.exit_code(0) is None
 
-    def fork(self, logs: Sequence[int]) -> Forked:
+    def fork(self, logs: Sequence[int], mains: int) -> Forked:
         """Request a rank for each log, without waiting for it.
 
         If the process has ended, or ends before it has forked, the channels are closed.
+
+        Parameters
+        ----------
+        mains
+            Descriptor of a file with the functions of all roles, which the ranks inherit.
         """
         pairs: list[tuple[socket.socket, socket.socket]] = []
         store = os.memfd_create("talka-store")
@@ -90,7 +95,7 @@ class ForkServer:
                     pairs.append(socket.socketpair())
             remote = [theirs.fileno() for _, theirs in pairs]
             of_ranks = [number for each in zip(logs, remote[1:], strict=True) for number in each]
-            self._send({"fork": len(logs)}, [remote[0], store, *of_ranks])
+            self._send({"fork": len(logs)}, [remote[0], store, mains, *of_ranks])
         except BaseException:
             for own, _ in pairs:
                 own.close()

@@ -26,10 +26,10 @@ def lead(descriptors: list[int]) -> None:
     Parameters
     ----------
     descriptors
-        Channel to the driver, the file through which ranks find each other, then for each rank its
-        log and its channel.
+        Channel to the driver, the file through which ranks find each other, the file with their
+        functions, then for each rank its log and its channel.
     """
-    channel, store, *of_ranks = descriptors
+    channel, store, mains, *of_ranks = descriptors
     logs, channels = of_ranks[::2], of_ranks[1::2]
     adopt_orphans()
     leader, ranks = os.getpid(), []
@@ -37,7 +37,7 @@ def lead(descriptors: list[int]) -> None:
         process = os.fork()
         if process == 0:
             end_with_parent(leader)
-            _run_rank(log, own, store, set(descriptors))
+            _run_rank(log, own, (store, mains), set(descriptors))
             return
         ranks.append(process)
     for descriptor in descriptors[1:]:
@@ -47,18 +47,18 @@ def lead(descriptors: list[int]) -> None:
         kill_descendants()
 
 
-def _run_rank(log: int, channel: int, store: int, inherited: set[int]) -> None:
+def _run_rank(log: int, channel: int, files: tuple[int, int], inherited: set[int]) -> None:
     """Take part in the gang, in a forked process."""
     os.setsid()  # a process group, so that all processes that the rank starts can be ended
     os.dup2(log, 1)
     os.dup2(log, 2)
-    for descriptor in inherited - {channel, store}:
+    for descriptor in inherited - {channel, *files}:
         os.close(descriptor)
     import numpy as np
 
     np.random.seed()  # otherwise all ranks would draw the same numbers; Python's `random` reseeds itself
     with contextlib.suppress(EOFError, ConnectionError):  # the driver gave up
-        serve(socket.socket(fileno=channel), store)
+        serve(socket.socket(fileno=channel), *files)
 
 
 def _watch(driver: socket.socket, ranks: list[int]) -> None:

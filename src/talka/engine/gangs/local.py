@@ -23,7 +23,7 @@ def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> Pa
 
     Raises NotShippableError if a function or its arguments cannot be sent to the ranks.
     """
-    hellos = hellos_of(spec, spec.shipped(), LOOPBACK, is_local=True)
+    hellos = hellos_of(spec, LOOPBACK, is_local=True)
     for hello in hellos:
         hello["run_dir"] = None if run_dir is None else str(run_dir)
     logs = [
@@ -33,6 +33,7 @@ def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> Pa
     part_spec = PartSpec(
         ranks=range(spec.size),
         hellos=hellos,
+        shipped=spec.shipped(),
         log_paths=logs,
         environment=environment(max(1, num_cores() // spec.size), interface="lo"),
         preload=preload_of(spec.backend),
@@ -41,9 +42,7 @@ def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> Pa
     return Part(part_spec, servers)
 
 
-def hellos_of(
-    spec: GangSpec, shipped: dict[str, bytes], address: str, *, is_local: bool
-) -> list[dict[str, Any]]:
+def hellos_of(spec: GangSpec, address: str, *, is_local: bool) -> list[dict[str, Any]]:
     """Return the first frame for each rank.
 
     Parameters
@@ -55,13 +54,12 @@ def hellos_of(
         {
             "rank": rank,
             "roles": list(spec.roles),
-            "main": shipped[role],
             "backend": spec.backend,
             "secret": spec.secret,
             "address": address,
             "is_local": is_local,
         }
-        for rank, role in enumerate(spec.roles)
+        for rank in range(spec.size)
     ]
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import mmap
 import os
 import socket
 import sys
@@ -27,13 +28,15 @@ all do the same work. The events of all ranks are in their files."""
 _RELAY_TIMEOUT_S: Final = 10.0
 
 
-def serve(channel: socket.socket, store: int) -> None:
+def serve(channel: socket.socket, store: int, mains: int) -> None:
     """Take part in one gang, from the first frame of the driver to the last.
 
     Parameters
     ----------
     store
         Descriptor of an unnamed file through which ranks of one machine find each other.
+    mains
+        Descriptor of a file with the functions of all roles; the first frame has the place in it.
     """
     hello, _ = wire.receive(channel)
     sys.path[:] = hello["path"]
@@ -41,7 +44,7 @@ def serve(channel: socket.socket, store: int) -> None:
     link = Link(channel, losses)
     function: Any = None
     with Caught() as caught:
-        function, args = unship(hello["main"])
+        function, args = _main(mains, *hello["main"])
         with _events(hello, link) as events:
             worker = _worker(hello, events, link, losses)
             _join(hello, worker, store)
@@ -58,6 +61,14 @@ def serve(channel: socket.socket, store: int) -> None:
         sys.stderr.write(problem.traceback)
         sys.stderr.flush()
         link.send({"problem": list(problem)})
+
+
+def _main(mains: int, start: int, end: int) -> Any:
+    """Return the function and the arguments at a place in the file of all functions."""
+    with mmap.mmap(mains, end, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as whole:
+        os.close(mains)
+        with whole[start:end] as shipped:
+            return unship(shipped)
 
 
 def _worker(hello: dict[str, Any], events: Stream, link: Link, losses: Losses) -> GangWorker:

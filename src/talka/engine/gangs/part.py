@@ -8,7 +8,7 @@ All ranks of a local gang are one part. On Ray, each machine has one (`on_ray/ho
 import os
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -39,6 +39,8 @@ class PartSpec:
     ranks: Sequence[int]
     hellos: Sequence[dict[str, Any]]
     """First frame for each rank, to which the part adds what it knows itself."""
+    shipped: Mapping[str, bytes]
+    """Function and arguments of each role."""
     log_paths: Sequence[Path | None]
     """Log of each rank; None for a file without a name."""
     environment: dict[str, str]
@@ -69,11 +71,16 @@ class Part:
                 self._logs[rank] = open_log(path)
             surroundings = Surroundings.here(spec.preload, spec.environment)
             self._server = self._servers.borrow(surroundings)
-        forked = self._server.fork([self._logs[rank].fileno() for rank in spec.ranks])
+        places, mains = _file_of(spec.shipped)
+        try:
+            forked = self._server.fork([self._logs[rank].fileno() for rank in spec.ranks], mains)
+        finally:
+            os.close(mains)
         self._leader = forked.leader
         self._mailboxes = dict(zip(spec.ranks, forked.ranks, strict=True))
         for rank, hello, path in zip(spec.ranks, spec.hellos, spec.log_paths, strict=True):
             known = {
+                "main": places[hello["roles"][rank]],
                 "path": list(surroundings.path),
                 "log_path": None if path is None else str(path),
             }
@@ -202,3 +209,19 @@ class Part:
             return []
         self._ended.add(rank)
         return [Message(rank, {"died": how})]
+
+
+def _file_of(shipped: Mapping[str, bytes]) -> tuple[dict[str, tuple[int, int]], int]:
+    """Write the functions of all roles into one unnamed file, which all ranks map.
+
+    Returns start and end of each role, and the descriptor. Sent in frames, a large constant would be
+    in memory once per rank.
+    """
+    places, start = {}, 0
+    with limit_explained(), os.fdopen(os.memfd_create("talka-mains"), "wb") as file:
+        for role, data in shipped.items():
+            file.write(data)
+            places[role] = (start, start + len(data))
+            start += len(data)
+        file.flush()
+        return places, os.dup(file.fileno())

@@ -75,8 +75,6 @@ class Mailbox:
                 self._arrived += data
                 self._descriptors += descriptors
                 self.is_closed = not data
-                if len(data) < _RECEIVE_BYTES and not descriptors:
-                    break
         except BlockingIOError:
             pass
         except ConnectionError:

@@ -64,7 +64,7 @@ class RayRanks:
         self._wait_for_place(self._place)
         places = placement_group_table(self._place)["bundles_to_node_id"]
         self._machines = {rank: places[rank] for rank in range(self._spec.size)}
-        hellos = hellos_of(self._spec, dict.fromkeys(self._spec.roles, b""), "", is_local=False)
+        hellos = hellos_of(self._spec, "", is_local=False)
         machines = list(dict.fromkeys(self._machines.values()))
         shipped = ray.put(self._shipped) if len(machines) > 1 else self._shipped
         starting = {machine: self._start_on(machine, hellos, shipped) for machine in machines}

@@ -48,21 +48,19 @@ class MachineHost:
         gang
             Name of the gang, in later calls and in the names of its logs.
         hellos
-            First frame for each rank, without its function.
+            First frame for each rank.
         shipped
             Function and arguments of each role.
         """
         address = ray.util.get_node_ip_address()
         folder = Path(os.readlink("/proc/self/fd/1")).parent  # where Ray keeps its logs
         logs = {rank: folder / f"talka-{gang}-rank-{rank}.log" for rank in hellos}
-        whole = [
-            {**hello, "main": shipped[hello["roles"][rank]], "address": address}
-            for rank, hello in hellos.items()
-        ]
+        whole = [{**hello, "address": address} for hello in hellos.values()]
         backend = whole[0]["backend"]
         spec = PartSpec(
             ranks=list(hellos),
             hellos=whole,
+            shipped=shipped,
             log_paths=list(logs.values()),
             environment=environment(1, interface=interface_of(address)),
             preload=preload_of(backend),
