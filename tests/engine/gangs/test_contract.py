@@ -53,7 +53,10 @@ def raise_as_rank_1(worker):
 
 @pytest.mark.parametrize(
     "main, how",
-    [(die_as_rank_1, r"died \(exit code 7\)"), (raise_as_rank_1, "raised ValueError: no such luck")],
+    [
+        (die_as_rank_1, r"died \(exit code 7\)"),
+        (raise_as_rank_1, "raised ValueError: no such luck"),
+    ],
 )
 def test_a_rank_that_fails_ends_the_gang_and_is_named_with_its_log(engine, main, how):
     with pytest.raises(GangError, match=f"rank 1 of 2 {how}") as caught:
@@ -99,9 +102,11 @@ def test_a_block_that_raises_stops_its_gang_and_one_that_does_not_waits(engine):
     with engine.start_gang(lambda worker: worker.rank, size=2, backend=None) as gang:
         pass
     assert gang.wait() == gang.wait(timeout_s=0) == [0, 1]
-    with pytest.raises(GangError, match="ZeroDivisionError"):
-        with engine.start_gang(lambda worker: 1 // worker.rank, size=1, backend=None):
-            pass
+    with (
+        pytest.raises(GangError, match="ZeroDivisionError"),
+        engine.start_gang(lambda worker: 1 // worker.rank, size=1, backend=None),
+    ):
+        pass
 
 
 def test_two_gangs_run_at_the_same_time(engine):
@@ -183,7 +188,8 @@ def survive(worker, signum):
 
 
 @pytest.mark.parametrize(
-    "signum, how", [(signal.SIGKILL, "died (killed by SIGKILL"), (0, "raised ValueError: not killed")]
+    "signum, how",
+    [(signal.SIGKILL, "died (killed by SIGKILL"), (0, "raised ValueError: not killed")],
 )
 def test_a_rank_that_is_lost_is_reported_to_the_others_which_continue(engine, signum, how):
     results = engine.gang(survive, signum, size=3, backend=None, on_failure="report")

@@ -21,7 +21,7 @@ from talka.engine.local.lifeline import (
 
 
 def lead(descriptors: list[int]) -> None:
-    """Fork the ranks and watch them; returns in the ranks, too, when they have ended.
+    """Fork the ranks and watch them. Returns in the ranks only, when they are done.
 
     Parameters
     ----------
@@ -42,9 +42,11 @@ def lead(descriptors: list[int]) -> None:
         ranks.append(process)
     for descriptor in descriptors[1:]:
         os.close(descriptor)
-    with socket.socket(fileno=channel) as driver, contextlib.suppress(ConnectionError):
-        _watch(driver, ranks)
-        kill_descendants()
+    driver, alive = socket.socket(fileno=channel), set(ranks)
+    with contextlib.suppress(ConnectionError):
+        _watch(driver, ranks, alive)
+    _end_all(alive)
+    os._exit(0)  # closes the channel, for which the driver waits
 
 
 def _run_rank(log: int, channel: int, files: tuple[int, int], inherited: set[int]) -> None:
@@ -61,7 +63,7 @@ def _run_rank(log: int, channel: int, files: tuple[int, int], inherited: set[int
         serve(socket.socket(fileno=channel), *files)
 
 
-def _watch(driver: socket.socket, ranks: list[int]) -> None:
+def _watch(driver: socket.socket, ranks: list[int], alive: set[int]) -> None:
     """Report the exit code of each rank, and end ranks on request, until the driver is done."""
     wakeup, signals = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(signals)
@@ -74,25 +76,45 @@ def _watch(driver: socket.socket, ranks: list[int]) -> None:
         ready = {descriptor for descriptor, _ in poll.poll()}
         if wakeup in ready:
             os.read(wakeup, 4096)
-            for position, code in _ended(ranks):
-                wire.send(driver, {"position": position, "code": code})
+            for process, code in _ended(alive):
+                wire.send(driver, {"position": ranks.index(process), "code": code})
         if driver.fileno() in ready:
             try:
                 request, _ = wire.receive(driver)
             except EOFError:
                 return
-            end_group(ranks[request["end"]])
+            _kill(alive & {ranks[request["end"]]})
 
 
-def _ended(ranks: list[int]) -> list[tuple[int, int]]:
-    """Return the position and the exit code of each rank that has ended; forget orphans."""
+def _ended(alive: set[int]) -> list[tuple[int, int]]:
+    """Return the process and the exit code of each rank that has ended; forget orphans."""
     found = []
     with contextlib.suppress(ChildProcessError):
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             process = ended.si_pid
-            if process in ranks:
-                end_group(process)  # its number is not used again before `waitpid`
+            if process in alive:
+                _kill({process})  # its number is not used again before `waitpid`
             code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            if process in ranks:
-                found.append((ranks.index(process), code))
+            if process in alive:
+                alive.remove(process)
+                found.append((process, code))
     return found
+
+
+def _kill(ranks: set[int]) -> None:
+    """Kill ranks with their process groups, which they have soon after they are forked."""
+    for process in ranks:
+        os.kill(process, signal.SIGKILL)
+        end_group(process)
+
+
+def _end_all(alive: set[int]) -> None:
+    """Kill all ranks and everything that they started, and wait until they have ended."""
+    _kill(alive)  # all at once, so that no rank reports the end of another
+    for process in alive:
+        os.waitpid(process, 0)
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return  # no orphans: the usual case
+    kill_descendants()  # looks at all processes of the machine, which takes several milliseconds

@@ -86,6 +86,8 @@ class RunningGang(Gang):
         if not self._is_done.wait(timeout_s):
             assert timeout_s is not None
             raise GangTimeoutError(self._spec.size, self._outcomes.running, timeout_s)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()  # it has nothing left to do
         if self._error is not None:
             raise self._error
         return list(self._results)
