@@ -7,6 +7,8 @@ from talka.errors import InvalidValueError
 MAX_KEY_BYTES: Final = 512
 MAX_VALUE_BYTES: Final = 1 << 20
 MAX_KEYS: Final = 100_000
+MAX_TOTAL_BYTES: Final = 1 << 28
+"""Bytes that all values of a gang may have together."""
 TIMEOUT_S: Final = 60.0
 """Seconds that `get` waits by default."""
 
@@ -22,7 +24,7 @@ class Rendezvous(Protocol):
         """Store a value; an earlier value of the key is replaced.
 
         Raises InvalidValueError if the key is empty or has more than 512 bytes, if the value has more
-        than 1 MiB, or if the gang has 100,000 keys.
+        than 1 MiB, or if the gang has 100,000 keys or values of 256 MiB.
         """
         ...
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from talka.engine import parcels
 from talka.engine.gangs.fork_server import ForkServers
-from talka.engine.gangs.part import NUMPY, TORCH, Part, PartSpec
+from talka.engine.gangs.part import NUMPY, TORCH, MachinePart, PartSpec
 from talka.engine.gangs.spec import GangSpec
 from talka.machine import num_cores
 
@@ -18,7 +18,7 @@ def is_under_torchrun() -> bool:
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
-def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> Part:
+def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> MachinePart:
     """Return the ranks of a gang on this machine, which are not started yet.
 
     Raises NotShippableError if a function or its arguments cannot be sent to the ranks.
@@ -39,7 +39,7 @@ def local_part(spec: GangSpec, run_dir: Path | None, servers: ForkServers) -> Pa
         preload=preload_of(spec.backend),
         result_form=parcels.value_of,
     )
-    return Part(part_spec, servers)
+    return MachinePart(part_spec, servers)
 
 
 def hellos_of(spec: GangSpec, address: str, *, is_local: bool) -> list[dict[str, Any]]:

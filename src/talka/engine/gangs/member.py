@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from talka.engine import parcels, storage
 from talka.engine.calls import apply, explain
+from talka.engine.gangs.driver_channel import DriverChannel, DriverRendezvous
 from talka.engine.gangs.group import file_store, join_group, tcp_store, use_interface_of
-from talka.engine.gangs.link import Link, LinkRendezvous
 from talka.engine.gangs.losses import Losses
 from talka.engine.gangs.relay import Relay
 from talka.engine.gangs.worker import GangWorker
@@ -41,17 +41,17 @@ def serve(channel: socket.socket, store: int, mains: int) -> None:
     hello, _ = wire.receive(channel)
     sys.path[:] = hello["path"]
     losses = Losses()
-    link = Link(channel, losses)
+    driver = DriverChannel(channel, losses)
     function: Any = None
     with Caught() as caught:
         function, args = _main(mains, *hello["main"])
-        with _events(hello, link) as events:
-            worker = _worker(hello, events, link, losses)
+        with _events(hello, driver) as events:
+            worker = _worker(hello, events, driver, losses)
             _join(hello, worker, store)
             content = storage.to_storable(apply(function, (worker, *args)))
         wrapped = parcels.wrap([content])
-        link.send({"result": wrapped.labels}, wrapped.descriptors)
-        link.wait_for_bye()
+        driver.send({"result": wrapped.labels}, wrapped.descriptors)
+        driver.wait_for_bye()
         if hello["backend"] is not None:
             import torch.distributed as dist
 
@@ -60,7 +60,7 @@ def serve(channel: socket.socket, store: int, mains: int) -> None:
         problem = explain(caught.error, function, ())
         sys.stderr.write(problem.traceback)
         sys.stderr.flush()
-        link.send({"problem": list(problem)})
+        driver.send({"problem": list(problem)})
 
 
 def _main(mains: int, start: int, end: int) -> Any:
@@ -71,7 +71,9 @@ def _main(mains: int, start: int, end: int) -> Any:
             return unship(shipped)
 
 
-def _worker(hello: dict[str, Any], events: Stream, link: Link, losses: Losses) -> GangWorker:
+def _worker(
+    hello: dict[str, Any], events: Stream, driver: DriverChannel, losses: Losses
+) -> GangWorker:
     log_path = hello["log_path"]
     return GangWorker(
         hello["rank"],
@@ -79,7 +81,7 @@ def _worker(hello: dict[str, Any], events: Stream, link: Link, losses: Losses) -
         events,
         None if log_path is None else Path(log_path),
         roles=tuple(hello["roles"]),
-        rendezvous=LinkRendezvous(link),
+        rendezvous=DriverRendezvous(driver),
         secret=hello["secret"],
         losses=losses,
         address=hello["address"],
@@ -100,10 +102,10 @@ def _join(hello: dict[str, Any], worker: GangWorker, store: int) -> None:
 
 
 @contextlib.contextmanager
-def _events(hello: dict[str, Any], link: Link) -> Iterator[Stream]:
+def _events(hello: dict[str, Any], driver: DriverChannel) -> Iterator[Stream]:
     """Provide the stream of a rank: a file of the run directory, or lines for the driver."""
     if not hello["is_local"]:
-        relay = Relay(lambda lines: bool(link.call({"lines": lines}, _RELAY_TIMEOUT_S)["taken"]))
+        relay = Relay(lambda lines: bool(driver.call({"lines": lines}, _RELAY_TIMEOUT_S)["taken"]))
         try:
             yield Stream(lines_to=relay.add)
         finally:
@@ -112,12 +114,12 @@ def _events(hello: dict[str, Any], link: Link) -> Iterator[Stream]:
     run_dir = hello["run_dir"]
     path = None if run_dir is None else Path(run_dir) / f"events.rank-{hello['rank']}.jsonl"
     stream = Stream(path)
-    with stream.listening(lambda event: _forward(event, link, hello["rank"])):
+    with stream.listening(lambda event: _forward(event, driver, hello["rank"])):
         yield stream
 
 
-def _forward(event: Event, link: Link, rank: int) -> None:
+def _forward(event: Event, driver: DriverChannel, rank: int) -> None:
     """Send progress of rank 0 to the listeners of the driver."""
     if rank == 0 and isinstance(event, PROGRESS):
         fields = [getattr(event, field.name) for field in dataclasses.fields(event)]
-        link.send({"event": type(event).__name__, "fields": fields})
+        driver.send({"event": type(event).__name__, "fields": fields})

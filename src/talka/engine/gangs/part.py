@@ -25,7 +25,7 @@ _ENDING_S: Final = 2.0  # seconds for a rank to end after it closed its channel
 _CLOSE_S: Final = 15.0  # seconds for the leader to end all processes
 
 
-class Message(NamedTuple):
+class RankMessage(NamedTuple):
     """A message of a rank, or of its leader about its end (`died`)."""
 
     rank: int
@@ -49,7 +49,7 @@ class PartSpec:
     """Converts a result, which is a storable value or a file in shared memory."""
 
 
-class Part:
+class MachinePart:
     """The ranks of a gang on this machine. One thread receives; all may call `send` and `wake`."""
 
     def __init__(self, spec: PartSpec, servers: ForkServers) -> None:
@@ -86,14 +86,14 @@ class Part:
             }
             self._mailboxes[rank].add({**hello, **known})
 
-    def receive(self, timeout_s: float | None) -> list[Message]:
+    def receive(self, timeout_s: float | None) -> list[RankMessage]:
         """Wait for messages; return none after the timeout or after `wake`."""
         due_s = min(self._ending.values(), default=None)
         if due_s is not None:
             left_s = max(0.0, due_s - time.monotonic())
             timeout_s = left_s if timeout_s is None else min(timeout_s, left_s)
         ready = self._poll(timeout_s)
-        messages: list[Message] = []
+        messages: list[RankMessage] = []
         for rank, mailbox in self._mailboxes.items():
             if mailbox.fileno() in ready:
                 messages += self._received(rank, mailbox)
@@ -167,7 +167,7 @@ class Part:
             os.eventfd_read(self._wakeup)
         return found
 
-    def _received(self, rank: int, mailbox: Mailbox) -> list[Message]:
+    def _received(self, rank: int, mailbox: Mailbox) -> list[RankMessage]:
         """Return the messages of a rank that have arrived."""
         messages = []
         for frame, descriptors in mailbox.receive():
@@ -176,14 +176,14 @@ class Part:
             if "result" in frame:
                 [content] = parcels.unwrap(frame["result"], descriptors)
                 frame = {"result": self._spec.result_form(content)}
-            messages.append(Message(rank, frame))
+            messages.append(RankMessage(rank, frame))
         if mailbox.is_closed and rank not in self._ended:
             self._ending[rank] = time.monotonic() + _ENDING_S
         return messages
 
-    def _ends(self, leader: Mailbox) -> list[Message]:
+    def _ends(self, leader: Mailbox) -> list[RankMessage]:
         """Return the ends of ranks that the leader has reported, after their last messages."""
-        messages: list[Message] = []
+        messages: list[RankMessage] = []
         for frame, _ in leader.receive():
             assert self._server is not None
             self._server.has_forked = True
@@ -203,12 +203,12 @@ class Part:
             return "the process that started it was killed"
         return self._server.how_it_ended(_ENDING_S)
 
-    def _end(self, rank: int, how: str) -> list[Message]:
+    def _end(self, rank: int, how: str) -> list[RankMessage]:
         self._ending.pop(rank, None)
         if rank in self._ended:
             return []
         self._ended.add(rank)
-        return [Message(rank, {"died": how})]
+        return [RankMessage(rank, {"died": how})]
 
 
 def _file_of(shipped: Mapping[str, bytes]) -> tuple[dict[str, tuple[int, int]], int]:

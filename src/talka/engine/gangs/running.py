@@ -15,7 +15,7 @@ from talka.engine.calls import TaskProblem
 from talka.engine.events import RankLost
 from talka.engine.gangs.keys import Answer, KeyTable
 from talka.engine.gangs.outcomes import Outcomes
-from talka.engine.gangs.part import Message
+from talka.engine.gangs.part import RankMessage
 from talka.engine.gangs.spec import GangSpec
 from talka.errors import GangTimeoutError, TalkaError
 from talka.events import Event, Stream, registered
@@ -23,13 +23,13 @@ from talka.guard import Caught, Logged
 
 
 class Ranks(Protocol):
-    """The processes of a gang, wherever they run; `Part` is one. Only the thread of a gang calls them."""
+    """The processes of a gang, wherever they run; `MachinePart` is one. Only the thread of a gang calls them."""
 
     def start(self) -> None:
         """Start all ranks; the first call."""
         ...
 
-    def receive(self, timeout_s: float | None) -> list[Message]:
+    def receive(self, timeout_s: float | None) -> list[RankMessage]:
         """Wait for messages; return none after the timeout or after `wake`."""
         ...
 

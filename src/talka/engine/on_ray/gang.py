@@ -24,7 +24,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from talka.engine.gangs.fork_server import TAIL_BYTES
 from talka.engine.gangs.local import hellos_of
-from talka.engine.gangs.part import Message
+from talka.engine.gangs.part import RankMessage
 from talka.engine.gangs.spec import GangSpec
 from talka.engine.on_ray.collector import Collector
 from talka.engine.on_ray.host import MachineHosts
@@ -77,7 +77,7 @@ class RayRanks:
                     self._log_paths |= self._got(self._start_on(machine, hellos, shipped))
             self._take(machine)
 
-    def receive(self, timeout_s: float | None) -> list[Message]:
+    def receive(self, timeout_s: float | None) -> list[RankMessage]:
         """Wait for messages of any machine; the time to wait is short, so that `wake` has an effect."""
         self._deliver()
         look_s = _LOOK_S if timeout_s is None else min(_LOOK_S, timeout_s)
@@ -86,7 +86,7 @@ class RayRanks:
         )
         if ready and len(self._takes) > 1:  # all that are ready, not only the first
             ready, _ = ray.wait(list(self._takes), num_returns=len(self._takes), timeout=0)
-        messages: list[Message] = []
+        messages: list[RankMessage] = []
         for call in ready:
             messages += self._taken(call)
         self._is_awake = False
@@ -155,24 +155,24 @@ class RayRanks:
     def _take(self, machine: str) -> None:
         self._takes[self._actors[machine].take.remote(self._name)] = machine
 
-    def _taken(self, call: Any) -> list[Message]:
+    def _taken(self, call: Any) -> list[RankMessage]:
         machine = self._takes.pop(call)
         try:
             taken = self._got(call)
         except RayError as error:
             self._hosts.forget(machine, self._actors[machine])
             why = str(error).strip().partition("\n")[0].rstrip(".")
-            return [Message(rank, {"died": why}) for rank in self._ranks_on(machine)]
+            return [RankMessage(rank, {"died": why}) for rank in self._ranks_on(machine)]
         self._take(machine)
         return [message for each in taken if (message := self._message(*each)) is not None]
 
-    def _message(self, rank: int, frame: dict[str, Any]) -> Message | None:
+    def _message(self, rank: int, frame: dict[str, Any]) -> RankMessage | None:
         if "lines" in frame:
             self._collector.write(rank, frame["lines"])
             return None
         if "result" in frame:
-            return Message(rank, {"result": value_of(frame["result"])})
-        return Message(rank, frame)
+            return RankMessage(rank, {"result": value_of(frame["result"])})
+        return RankMessage(rank, frame)
 
     def _deliver(self) -> None:
         for machine, frames in self._leaving.items():

@@ -1,6 +1,6 @@
 """The actor that runs the parts of gangs on one machine of a Ray cluster.
 
-    ranks <-> `Part` <-> thread per gang -> queue --take--> driver
+    ranks <-> `MachinePart` <-> thread per gang -> queue --take--> driver
                                                  <--deliver--
 
 The driver keeps the actor for later gangs, so that ranks are forked from a process that has loaded
@@ -20,7 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from talka.engine.gangs.fork_server import ForkServers
 from talka.engine.gangs.group import interface_of
 from talka.engine.gangs.local import environment, preload_of
-from talka.engine.gangs.part import Message, Part, PartSpec
+from talka.engine.gangs.part import MachinePart, PartSpec, RankMessage
 from talka.engine.storage import File, PackedValue
 from talka.guard import Caught
 
@@ -66,7 +66,7 @@ class MachineHost:
             preload=preload_of(backend),
             result_form=ray_form,
         )
-        self._gangs[gang] = _HostedGang(Part(spec, self._servers), spec.ranks)
+        self._gangs[gang] = _HostedGang(MachinePart(spec, self._servers), spec.ranks)
         return {rank: str(path) for rank, path in logs.items()}
 
     def take(self, gang: str) -> list[tuple[int, dict[str, Any]]]:
@@ -99,10 +99,10 @@ class MachineHost:
 class _HostedGang:
     """A part, and the thread that receives its messages."""
 
-    def __init__(self, part: Part, ranks: Sequence[int]) -> None:
+    def __init__(self, part: MachinePart, ranks: Sequence[int]) -> None:
         self.part, self._ranks = part, ranks
         self._condition = threading.Condition()
-        self._messages: list[Message] = []
+        self._messages: list[RankMessage] = []
         self._held_bytes = 0
         self._is_stopped = False
         part.start()
@@ -143,10 +143,10 @@ class _HostedGang:
             self._is_stopped = True
             if caught.error is not None:
                 how = f"its machine could not receive its messages: {caught.error!r}"
-                self._messages += [Message(rank, {"died": how}) for rank in self._ranks]
+                self._messages += [RankMessage(rank, {"died": how}) for rank in self._ranks]
         self.part.close()
 
-    def _hold(self, message: Message) -> None:
+    def _hold(self, message: RankMessage) -> None:
         """Keep a message for the driver; lines of events only if there is room."""
         lines = message.frame.get("lines")
         with self._condition:
@@ -201,6 +201,8 @@ class MachineHosts:
         """End all actors and their processes."""
         with self._lock:
             actors, self._actors = list(self._actors.values()), {}
+        if not ray.is_initialized():
+            return  # the caller has disconnected, and Ray has ended the actors
         if actors:
             ray.wait(
                 [actor.close.remote() for actor in actors],

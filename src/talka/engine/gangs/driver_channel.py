@@ -16,7 +16,7 @@ from talka.engine.local import wire
 from talka.errors import RendezvousTimeoutError, TalkaError
 
 
-class Link:
+class DriverChannel:
     """The channel of a rank to its driver."""
 
     def __init__(self, channel: socket.socket, losses: Losses) -> None:
@@ -27,7 +27,7 @@ class Link:
         self._is_closed = False
         self._numbers = itertools.count()
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._receive, name="talka-link", daemon=True)
+        self._thread = threading.Thread(target=self._receive, name="talka-channel", daemon=True)
         self._thread.start()
 
     def send(self, frame: dict[str, Any], descriptors: list[int] | None = None) -> None:
@@ -82,18 +82,18 @@ class Link:
             self._is_over.set()
 
 
-class LinkRendezvous:
+class DriverRendezvous:
     """The rendezvous of a rank whose driver stores the keys."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, driver: DriverChannel) -> None:
+        self._driver = driver
 
     def set(self, key: str, value: bytes) -> None:
         """Store a value."""
         check_key(key)
         check_value(key, value)
         try:
-            answer = self._link.call({"set": key, "value": bytes(value)}, TIMEOUT_S)
+            answer = self._driver.call({"set": key, "value": bytes(value)}, TIMEOUT_S)
         except TimeoutError:
             problem = f"the driver did not store the key {key!r} within {TIMEOUT_S:g} s"
             raise TalkaError(f"{problem}. Check that its machine can be reached.") from None
@@ -103,9 +103,9 @@ class LinkRendezvous:
         """Wait until a key is set and return its value."""
         check_key(key)
         try:
-            return bytes(self._link.call({"get": key}, timeout_s)["value"])
+            return bytes(self._driver.call({"get": key}, timeout_s)["value"])
         except TimeoutError as error:
-            self._link.send({"forget": error.args[0], "get": key})
+            self._driver.send({"forget": error.args[0], "get": key})
             raise RendezvousTimeoutError(key, timeout_s) from None
 
 
