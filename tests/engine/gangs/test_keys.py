@@ -48,8 +48,16 @@ def test_the_number_of_keys_is_limited():
     for key in "ab":
         table.set(0, 0, key, b"")
     [refused] = table.set(0, 1, "c", b"")
-    assert refused.refusal.startswith("at most 2: ")
+    assert refused.refusal.startswith("at most 2 keys with")
     assert table.set(0, 2, "a", b"new") == [Answer(0, 2)]
+
+
+def test_the_bytes_of_all_values_are_limited():
+    table = KeyTable(max_bytes=10)
+    assert table.set(0, 0, "a", bytes(6)) == [Answer(0, 0)]
+    [refused] = table.set(0, 1, "b", bytes(5))
+    assert "10 bytes in all: send data through channels" in refused.refusal
+    assert table.set(0, 2, "a", bytes(10)) == [Answer(0, 2)]  # replaces the former value
 
 
 @pytest.mark.parametrize("key", ["", "x" * 513, "é" * 257, 5, None])

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, NamedTuple
 
-from talka.channels.rendezvous import MAX_KEYS, TIMEOUT_S, check_key, check_value
+from talka.channels.rendezvous import MAX_KEYS, MAX_TOTAL_BYTES, TIMEOUT_S, check_key, check_value
 from talka.errors import InvalidValueError, RendezvousTimeoutError
 
 
@@ -22,17 +22,20 @@ class Answer(NamedTuple):
 class KeyTable:
     """Keys that are set, and calls that wait for others: calls in, answers out. Not thread-safe."""
 
-    def __init__(self, max_keys: int = MAX_KEYS) -> None:
-        self._max_keys = max_keys
+    def __init__(self, max_keys: int = MAX_KEYS, max_bytes: int = MAX_TOTAL_BYTES) -> None:
+        self._max_keys, self._max_bytes = max_keys, max_bytes
+        self._num_bytes = 0
         self._values: dict[str, bytes] = {}
         self._waiting: dict[str, set[tuple[int, int]]] = {}
 
     def set(self, rank: int, call: int, key: str, value: bytes) -> list[Answer]:
         """Store a value; return the answers to this call and to all that waited for the key."""
-        if key not in self._values and len(self._values) >= self._max_keys:
-            refusal = f"at most {self._max_keys}: set values of existing keys, or use channels"
-            return [Answer(rank, call, refusal=refusal)]
-        self._values[key] = value
+        is_new = key not in self._values
+        num_bytes = self._num_bytes + len(value) - (0 if is_new else len(self._values[key]))
+        if num_bytes > self._max_bytes or (is_new and len(self._values) >= self._max_keys):
+            limit = f"at most {self._max_keys} keys with {self._max_bytes} bytes in all"
+            return [Answer(rank, call, refusal=f"{limit}: send data through channels")]
+        self._values[key], self._num_bytes = value, num_bytes
         waiting = sorted(self._waiting.pop(key, ()))
         return [Answer(rank, call), *(Answer(*each, value=value) for each in waiting)]
 
@@ -90,6 +93,4 @@ class MemoryRendezvous:
 def raise_refusal(answer: dict[str, Any]) -> None:
     """Raise InvalidValueError if the driver refused a call."""
     if answer.get("refusal") is not None:
-        raise InvalidValueError(
-            "the number of keys of a rendezvous", "too large", answer["refusal"]
-        )
+        raise InvalidValueError("the rendezvous", "full", answer["refusal"])
