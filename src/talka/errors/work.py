@@ -169,10 +169,11 @@ class GangTimeoutError(TalkaError, TimeoutError):
         self.size, self.running, self.timeout_s = size, running, timeout_s
 
     def __str__(self) -> str:
+        running = f"ranks {', '.join(map(str, self.running))} are running"
         return (
-            f"the gang of {self.size} ranks had not finished after {self.timeout_s:g} s: ranks "
-            f"{', '.join(map(str, self.running))} are running. It continues. Call `wait` again, or "
-            "end it with `stop`."
+            f"the gang of {self.size} ranks had not finished after {self.timeout_s:g} s: "
+            f"{running if self.running else 'its ranks are being ended'}. It continues. Call `wait` "
+            "again, or end it with `stop`."
         )
 
 

@@ -61,7 +61,8 @@ class MachinePart:
         self._ending: dict[int, float] = {}
         """Ranks that closed their channel, and the time at which they count as dead."""
         self._ended: set[int] = set()
-        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        with limit_explained():
+            self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def start(self) -> None:
         """Request the processes of all ranks; `receive` returns what they send."""

@@ -193,9 +193,10 @@ class RunningGangs:
         self._is_closed = False
 
     def start(self, spec: GangSpec, ranks: Ranks, events: Stream) -> RunningGang:
-        """Start a gang; raises TalkaError if the engine is closed."""
+        """Start a gang; raises TalkaError, and closes the ranks, if the engine is closed."""
         with self._lock:
             if self._is_closed:
+                ranks.close()
                 raise TalkaError("this engine is closed and cannot start a gang. Open another one.")
             gang = RunningGang(spec, ranks, events=events, on_end=self._ended)
             self._gangs.add(gang)

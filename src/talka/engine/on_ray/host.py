@@ -53,8 +53,11 @@ class MachineHost:
             Function and arguments of each role.
         """
         address = ray.util.get_node_ip_address()
-        folder = Path(os.readlink("/proc/self/fd/1")).parent  # where Ray keeps its logs
-        logs = {rank: folder / f"talka-{gang}-rank-{rank}.log" for rank in hellos}
+        folder = _log_folder()
+        logs = {
+            rank: None if folder is None else folder / f"talka-{gang}-rank-{rank}.log"
+            for rank in hellos
+        }
         whole = [{**hello, "address": address} for hello in hellos.values()]
         backend = whole[0]["backend"]
         spec = PartSpec(
@@ -67,7 +70,7 @@ class MachineHost:
             result_form=ray_form,
         )
         self._gangs[gang] = _HostedGang(MachinePart(spec, self._servers), spec.ranks)
-        return {rank: str(path) for rank, path in logs.items()}
+        return {rank: str(path) for rank, path in logs.items() if path is not None}
 
     def take(self, gang: str) -> list[tuple[int, dict[str, Any]]]:
         """Wait for messages of ranks and return them; each is returned once."""
@@ -158,6 +161,12 @@ class _HostedGang:
         if lines is not None:
             answer = {"answer": message.frame["call"], "taken": is_taken}
             self.part.send(message.rank, answer)
+
+
+def _log_folder() -> Path | None:
+    """Return the folder of Ray's logs; None if this actor does not print into a file."""
+    output = Path(os.readlink("/proc/self/fd/1"))
+    return output.parent if output.is_file() else None
 
 
 def ray_form(content: PackedValue | File) -> Any:
