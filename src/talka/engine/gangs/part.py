@@ -34,7 +34,7 @@ class RankMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartSpec:
-    """What a part needs to start."""
+    """Description of a part: its ranks, their functions, and what they inherit."""
 
     ranks: Sequence[int]
     hellos: Sequence[dict[str, Any]]
