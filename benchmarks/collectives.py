@@ -100,7 +100,8 @@ def on_loopback(num_ranks, settings, out):
             )
             for rank in range(num_ranks)
         ]
-        assert not any([rank.wait() for rank in ranks])
+        codes = [rank.wait() for rank in ranks]
+        assert not any(codes), codes
     return json.loads(out.read_text())
 
 
@@ -144,7 +145,9 @@ def summary(tables):
     for title, cells_of in tables.items():
         row = {"where": title, "cells": len(cells_of)}
         for peer in ("gloo", "MPI"):
-            ratios = [float(cell[f"x {peer}"]) for cell in cells_of if cell.get(f"x {peer}", "-") != "-"]
+            ratios = [
+                float(cell[f"x {peer}"]) for cell in cells_of if cell.get(f"x {peer}", "-") != "-"
+            ]
             row[f"x {peer}, median"] = f"{statistics.median(ratios):.2f}" if ratios else ""
             row[f"x {peer}, worst"] = f"{min(ratios):.2f}" if ratios else ""
         errors = [

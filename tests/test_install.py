@@ -57,6 +57,16 @@ def test_what_needs_an_extra_says_how_to_install_it(package, statement, extra):
     assert f"'.[{extra}]'" in last
 
 
+def test_a_gang_without_a_process_group_does_not_need_torch():
+    code = (
+        "import sys; sys.modules['torch'] = None; import talka\n"
+        "with talka.engine.Embedded() as engine:\n"
+        "    print(engine.gang(lambda worker: worker.rank, size=2, backend=None))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[0, 1]\n"
+
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
     """An interpreter with the wheel of this tree, and only what the core asks for."""

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import resource
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -22,6 +23,22 @@ def num_cores(*, root: Path = _ROOT) -> int:
     """Return the number of cores that this process may use; a quota of 1.5 cores counts as 2."""
     quotas = [math.ceil(quota) for quota in _core_quotas(root)]
     return max(1, min([len(os.sched_getaffinity(0)), *quotas]))
+
+
+def own_address(other: str) -> str:
+    """Return the IP address from which this machine reaches another; empty if it does not.
+
+    >>> own_address("127.0.0.1"), own_address("")
+    ('127.0.0.1', '')
+    """
+    if not other:
+        return ""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((other, 9))  # sends nothing: it only picks the interface
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
 
 
 def processor_name(*, root: Path = _ROOT) -> str:

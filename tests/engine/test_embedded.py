@@ -317,6 +317,6 @@ def test_a_native_task_that_waits_for_another_is_an_error_without_a_hang(num_thr
 
 
 def test_public_methods_are_documented_in_help():
-    for name in ("submit", "wait", "fetch", "release", "replace", "gang", "close"):
+    for name in ("submit", "wait", "fetch", "release", "replace", "gang", "start_gang", "close"):
         assert inspect.getdoc(getattr(Embedded, name)) == inspect.getdoc(getattr(Engine, name))
         assert inspect.getdoc(getattr(Embedded, name))

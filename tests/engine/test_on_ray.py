@@ -1,11 +1,17 @@
 """Properties of the engine on Ray only: machines that die, placement, wrong addresses."""
 
+import os
 import re
 import subprocess
 import sys
+import threading
 
 import numpy as np
+import psutil
 import pytest
+
+from talka.errors import GangError
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -108,8 +114,52 @@ def test_a_task_on_a_machine_that_dies_runs_on_another(
 
 
 def test_a_gang_spreads_over_machines(engine):
-    places = engine.gang(lambda worker: place(), size=3)
-    assert len(set(places)) == 3
+    """Ranks of one machine have one parent."""
+    parents = engine.gang(lambda worker: os.getppid(), size=3, backend=None)
+    assert len(set(parents)) == 3
+
+
+def report_losses(worker, folder):
+    """Leave a mark, and return the ranks that were lost once there is one."""
+    (folder / f"{worker.rank}-{os.getpid()}").touch()
+    heard = threading.Event()
+    worker.losses.add_listener(lambda rank, how: heard.set())
+    heard.wait()
+    return sorted(worker.losses.ranks)
+
+
+def processes_of(folder, size):
+    """Wait until all ranks have left their mark; return their processes by rank."""
+    wait_until(lambda: len(list(folder.iterdir())) == size)
+    pairs = (path.name.split("-") for path in folder.iterdir())
+    return {int(rank): psutil.Process(int(process)) for rank, process in pairs}
+
+
+def test_a_machine_that_dies_is_reported_to_the_ranks_of_others(
+    engine, ray_cluster, extra_machine, tmp_path
+):
+    gang = engine.start_gang(
+        report_losses, tmp_path, size=4, backend=None, on_failure="report", timeout_s=100
+    )
+    processes = processes_of(tmp_path, 4)
+    ray_cluster.remove_node(extra_machine, allow_graceful=False)
+    results = gang.wait()
+    [lost] = [rank for rank, result in enumerate(results) if isinstance(result, GangError)]
+    assert [result for rank, result in enumerate(results) if rank != lost] == [[lost]] * 3
+    assert "died" in results[lost].how
+    assert psutil.wait_procs(processes.values(), timeout=60)[1] == []
+
+
+def test_an_actor_that_is_killed_ends_its_ranks_and_the_next_gang_has_another(engine, tmp_path):
+    import ray
+
+    gang = engine.start_gang(report_losses, tmp_path, size=3, backend=None, timeout_s=100)
+    processes = processes_of(tmp_path, 3)
+    ray.kill(engine._hosts.of(next(iter(engine._hosts._actors))))
+    with pytest.raises(GangError, match=r"rank . of 3 died \(.*actor"):
+        gang.wait()
+    assert psutil.wait_procs(processes.values(), timeout=60)[1] == []
+    assert engine.gang(lambda worker: worker.rank, size=3, backend=None) == [0, 1, 2]
 
 
 def test_a_gang_larger_than_the_cluster_is_refused_at_once(engine):

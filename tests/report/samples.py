@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest import mock
 
-from talka.engine.events import Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.engine.events import RankLost, Spilled, TaskAgain, TasksRan, WorkerLost
 from talka.events import Failure, Measured, PhaseStarted, Predicted, Run, Stream
 from talka.train.events import ResidualNorm, StepDone
 
@@ -154,6 +154,7 @@ def write_evil_run(root: Path) -> Path:
         run.stream.emit(TasksRan(EVIL, EVIL, 1, 1.0, 2.0, 1.0, 1))
         run.stream.emit(TaskAgain(1, EVIL, EVIL))
         run.stream.emit(WorkerLost(EVIL, EVIL))
+        run.stream.emit(RankLost(1, EVIL, EVIL))
         run.stream.emit(Failure(EVIL, EVIL))
         with run.stream.phase(EVIL):
             pass

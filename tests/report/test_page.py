@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from talka.engine.events import TasksRan
+from talka.engine.events import RankLost, TasksRan
 from talka.errors import OutputError, RunDirectoryError
 from talka.events import Measured, Run, Stream, read_run
 from talka.plans import Alternative, Part
@@ -117,6 +117,15 @@ class TestADoneRun:
     def test_groups_tasks_that_ran_again_by_reason(self, run_dir):
         text = own_part(write_report(run_dir))
         assert re.search(r">merge<.*?>17<.*?its output was on worker-1", text)
+
+
+def test_a_rank_that_was_lost_is_shown_where_troubles_are(tmp_path):
+    with Run("gang", {}, root=tmp_path) as run:
+        run.stream.emit(RankLost(3, "server", "died (exit code 7)"))
+    text = own_part(write_report(run.dir))
+    troubles = text[text.index("What went wrong") :]
+    assert re.search(r"<code>rank 3 \(server\)</code>.*?died \(exit code 7\)", troubles, re.DOTALL)
+    assert "<dd>1</dd><dt>workers lost</dt>" in text
 
 
 def test_a_failed_run_shows_its_error_with_the_traceback_folded_away(tmp_path):

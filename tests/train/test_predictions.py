@@ -2,13 +2,13 @@ import math
 
 import pytest
 
+from talka.channels.collectives.tree import Family
 from talka.compress import layout_of
 from talka.compress.layout import nameless
 from talka.engine import Embedded
 from talka.errors import InvalidValueError, SpecError
 from talka.exchange import EXCHANGES, CodecRates
 from talka.exchange.registry import codec_of, default_name
-from talka.channels.collectives.tree import Family
 from talka.network import Link, Network
 from talka.train.codecs import attached_codec
 from talka.train.predictions import DEFAULT_SPECS, fastest, predict_steps

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from talka.engine.base import Engine, Ref
+from talka.engine.base import Engine, Gang, Ref
 from talka.engine.lineage import Retries
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from talka.engine.local.embedded import Embedded
     from talka.engine.on_ray.engine import OnRay
 
-__all__ = ["Embedded", "Engine", "GangWorker", "OnRay", "Ref", "Retries"]
+__all__ = ["Embedded", "Engine", "Gang", "GangWorker", "OnRay", "Ref", "Retries"]
 
 _HOMES = {"Embedded": "local.embedded", "GangWorker": "gangs.worker", "OnRay": "on_ray.engine"}
 

@@ -1,8 +1,10 @@
 """The interface of all engines. Work has one of two forms: a task or a gang."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, overload
 
+from talka.channels.mailbox import MailboxOptions
+from talka.engine.gangs.spec import Main, OnFailure
 from talka.engine.lineage import DEFAULT_RETRIES, OutputId, Retries
 
 
@@ -27,6 +29,43 @@ class Ref:
         raise TypeError(
             "a Ref must itself be an input of a task: submit(f, ref), not submit(f, [ref])"
         )
+
+
+class Gang(Protocol):
+    """A gang that was started; a context manager.
+
+    Leaving the block by an error or Ctrl+C stops the gang; otherwise its end is awaited, as by `wait`.
+    All methods may be called from several threads. Events and results of ranks are received whether
+    or not a thread waits. Under torchrun, only `wait` has an effect: it runs `main` as this rank.
+    """
+
+    def wait(self, timeout_s: float | None = None) -> list[Any]:
+        """Wait until all ranks have ended and return their results, in order of rank.
+
+        With `on_failure="report"`, the result of a rank that was lost is its `GangError`.
+
+        Parameters
+        ----------
+        timeout_s
+            Seconds to wait at most; None waits without a limit. The gang continues afterwards.
+
+        Raises
+        ------
+        GangError
+            If a rank raised, died or exceeded the time limit of the gang, or if the gang was stopped.
+            All ranks have ended. With `on_failure="report"`, only if no rank has finished.
+        GangTimeoutError
+            If the gang had not ended after `timeout_s`.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End all ranks and wait until they have ended; does nothing if they have."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 class Engine(Protocol):
@@ -183,33 +222,87 @@ class Engine(Protocol):
         ...
 
     def gang(
-        self, main: Callable[..., Any], *args: Any, size: int, timeout_s: float | None = None
+        self,
+        main: Main,
+        *args: Any,
+        size: int | Mapping[str, int],
+        timeout_s: float | None = None,
+        backend: str | None = "gloo",
+        on_failure: OnFailure = "end",
+        args_of: Mapping[str, Sequence[Any]] | None = None,
+        channels: MailboxOptions | None = None,
     ) -> list[Any]:
-        """Run `main(worker, *args)` on `size` ranks at the same time and return their results.
+        """Run `main(worker, *args)` on several ranks at the same time and return their results.
 
-        The ranks share a gloo process group of `torch.distributed`. `worker` is a `GangWorker`.
-        Results are in order of rank. Under torchrun, the ranks that it started are the gang.
+        The same as `start_gang(...).wait()`: `start_gang` documents the parameters, and `Gang.wait`
+        the results and errors.
+        """
+        with self.start_gang(
+            main,
+            *args,
+            size=size,
+            timeout_s=timeout_s,
+            backend=backend,
+            on_failure=on_failure,
+            args_of=args_of,
+            channels=channels,
+        ) as gang:
+            return gang.wait()
+
+    def start_gang(
+        self,
+        main: Main,
+        *args: Any,
+        size: int | Mapping[str, int],
+        timeout_s: float | None = None,
+        backend: str | None = "gloo",
+        on_failure: OnFailure = "end",
+        args_of: Mapping[str, Sequence[Any]] | None = None,
+        channels: MailboxOptions | None = None,
+    ) -> "Gang":
+        """Start `main(worker, *args)` on several ranks and return a handle without waiting.
+
+        `worker` is a `GangWorker`. Under torchrun, the ranks that it started are the gang, and `main`
+        runs in `Gang.wait`.
 
         Parameters
         ----------
+        main
+            A function for all ranks, or one for each role.
+        size
+            Number of ranks, or the number of ranks of each role: with `{"server": 2, "worker": 4}`,
+            ranks 0 and 1 are servers and ranks 2 to 5 workers. The role of a rank is
+            `worker.role`; without roles it is "worker".
         timeout_s
             Seconds after which ranks that have not finished are ended; None for no limit.
+        backend
+            Backend of the process group of `torch.distributed` that the ranks share. With None they
+            have no process group, and torch is neither needed nor imported.
+        on_failure
+            With "end", the first rank that dies or raises ends the gang. With "report", the others
+            continue and are notified through `worker.losses`.
+        args_of
+            More arguments for the ranks of a role, after `*args`.
+        channels
+            Limits of messages between the ranks (`worker.send`, collectives, exchanges), and whether
+            they are encrypted between machines.
 
         Raises
         ------
-        GangError
-            If a rank raises, dies or exceeds the timeout. All other ranks are ended.
         NotShippableError
-            If `main` or its arguments cannot be sent to another process.
+            If a function or its arguments cannot be sent to another process.
         InvalidValueError
-            If `size` is less than 1, or under torchrun not the number of its ranks.
+            If an argument is not allowed, such as a size that is less than 1, or under torchrun a
+            size that is not the number of its ranks.
+        UnknownNameError
+            If a role has no ranks, or torch has no such backend.
         MissingPackageError
-            If torch is not installed.
+            If torch is not installed and `backend` is not None.
         """
         ...
 
     def close(self) -> None:
-        """End all workers and free all outputs. Every Ref of this engine becomes invalid."""
+        """End all workers, stop all gangs and free all outputs. Every Ref becomes invalid."""
         ...
 
     def __enter__(self) -> Self: ...

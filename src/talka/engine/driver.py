@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, overload
 
-from talka.engine.base import Engine, Ref
+from talka.engine.base import Ref
 from talka.engine.calls import explain
 from talka.engine.events import TaskAgain
+from talka.engine.gangs.starter import GangStarter
 from talka.engine.lineage import (
     DEFAULT_RETRIES,
     Fail,
@@ -91,7 +92,7 @@ class _Waiter:
         self.event = threading.Event()
 
 
-class Driver(Engine, ABC):
+class Driver(GangStarter, ABC):
     """Base class of engines: submit, wait, fetch and release, on top of one `Lineage`.
 
     `Engine` in base.py documents the public methods.
@@ -100,6 +101,7 @@ class Driver(Engine, ABC):
     _ids = itertools.count(1)
 
     def __init__(self, events: Stream | None) -> None:
+        super().__init__()
         self.events = events or Stream()
         self._engine_id = next(self._ids)
         self._lock = threading.Lock()  # guards everything below, and all calls of the lineage

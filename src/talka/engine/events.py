@@ -50,6 +50,17 @@ class WorkerLost(Event):
 
 @register
 @dataclass(frozen=True, slots=True)
+class RankLost(Event):
+    """A rank of a gang died or raised, and the others continue (`on_failure="report"`)."""
+
+    rank: int
+    role: str
+    reason: str
+    """How it ended, such as `died (exit code 7)`."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
 class Spilled(Event):
     """An output was moved from memory to disk to stay within the memory budget."""
 

@@ -37,7 +37,7 @@ def ship(function: Callable[..., Any], constants: Any = None) -> bytes:
     return data
 
 
-def unship(data: bytes) -> Any:
+def unship(data: bytes | memoryview) -> Any:
     """Return what was given to `ship`. Only for bytes from the driver of this worker."""
     return cloudpickle.loads(data)
 

@@ -12,7 +12,6 @@ from talka.errors.channels import (
     ChannelTimeoutError,
     ConnectionFailedError,
     FrameError,
-    RendezvousTimeoutError,
 )
 from talka.errors.files import (
     CorpusError,
@@ -40,6 +39,7 @@ from talka.errors.work import (
     ClusterError,
     DescriptorLimitError,
     GangError,
+    GangTimeoutError,
     HookClosedError,
     LabError,
     LostWorkerError,
@@ -47,6 +47,7 @@ from talka.errors.work import (
     NotShippableError,
     NotStorableError,
     ReleasedError,
+    RendezvousTimeoutError,
     StorageFullError,
     TaskDiedError,
     TaskError,
@@ -64,6 +65,7 @@ __all__ = [
     "EdgeFileError",
     "FrameError",
     "GangError",
+    "GangTimeoutError",
     "GraphError",
     "GraphTooLargeError",
     "HookClosedError",

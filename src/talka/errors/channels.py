@@ -64,22 +64,3 @@ class ConnectionFailedError(TalkaError, ConnectionError):
         return (
             f"rank {self.rank} cannot be reached at {self.address} ({self.problem}). {self.advice}"
         )
-
-
-class RendezvousTimeoutError(TalkaError, TimeoutError):
-    """A key was not set in time.
-
-    >>> print(RendezvousTimeoutError("channels/2", 60.0))
-    nobody set the key 'channels/2' within 60 s. The process that sets it has not started, or has \
-ended: see its log.
-    """
-
-    def __init__(self, key: str, timeout_s: float) -> None:
-        super().__init__(key, timeout_s)
-        self.key, self.timeout_s = key, timeout_s
-
-    def __str__(self) -> str:
-        return (
-            f"nobody set the key {self.key!r} within {self.timeout_s:g} s. The process that sets it "
-            "has not started, or has ended: see its log."
-        )

@@ -140,7 +140,11 @@ class ClusterError(TalkaError):
 
 
 class GangError(TalkaError):
-    """A rank of a gang failed; the other ranks were ended."""
+    """A rank of a gang failed, or was ended.
+
+    `Gang.wait` raises it after it has ended all other ranks. With `on_failure="report"`, it returns it
+    in the place of the result of the rank.
+    """
 
     def __init__(self, rank: int, size: int, how: str, log_tail: str) -> None:
         super().__init__(rank, size, how, log_tail)
@@ -150,6 +154,47 @@ class GangError(TalkaError):
         lines = self.log_tail.rstrip().splitlines()[-20:]
         tail = "\n".join(f"  | {line}" for line in lines) if lines else "  | (empty)"
         return f"rank {self.rank} of {self.size} {self.how}. The end of its log:\n{tail}"
+
+
+class GangTimeoutError(TalkaError, TimeoutError):
+    """A gang had not finished when the time limit of `Gang.wait` was over.
+
+    >>> print(GangTimeoutError(4, (1, 3), 2.5))
+    the gang of 4 ranks had not finished after 2.5 s: ranks 1, 3 are running. It continues. Call \
+`wait` again, or end it with `stop`.
+    """
+
+    def __init__(self, size: int, running: tuple[int, ...], timeout_s: float) -> None:
+        super().__init__(size, running, timeout_s)
+        self.size, self.running, self.timeout_s = size, running, timeout_s
+
+    def __str__(self) -> str:
+        running = f"ranks {', '.join(map(str, self.running))} are running"
+        return (
+            f"the gang of {self.size} ranks had not finished after {self.timeout_s:g} s: "
+            f"{running if self.running else 'its ranks are being ended'}. It continues. Call `wait` "
+            "again, or end it with `stop`."
+        )
+
+
+class RendezvousTimeoutError(TalkaError, TimeoutError):
+    """No rank set a key of the rendezvous in time.
+
+    >>> print(RendezvousTimeoutError("server/0", 60))
+    no rank has set the key 'server/0' of the rendezvous within 60 s. Check that a rank sets exactly \
+this key, and that it did not fail before; if it needs more time, give a larger timeout_s.
+    """
+
+    def __init__(self, key: str, timeout_s: float) -> None:
+        super().__init__(key, timeout_s)
+        self.key, self.timeout_s = key, timeout_s
+
+    def __str__(self) -> str:
+        return (
+            f"no rank has set the key {self.key!r} of the rendezvous within {self.timeout_s:g} s. "
+            "Check that a rank sets exactly this key, and that it did not fail before; if it needs "
+            "more time, give a larger timeout_s."
+        )
 
 
 class LostWorkerError(TalkaError):

@@ -4,7 +4,7 @@ import shlex
 import time
 from typing import Any, ClassVar
 
-from talka.engine.events import Spilled, TaskAgain, TasksRan, WorkerLost
+from talka.engine.events import RankLost, Spilled, TaskAgain, TasksRan, WorkerLost
 from talka.events import Event, RunRecord, Stamped
 from talka.events.costs import Costs
 from talka.report.base import PageSection, ReportSection, span_of
@@ -15,7 +15,7 @@ from talka.units import format_bytes, format_count, format_seconds
 class Totals:
     """Totals over all workers of a run."""
 
-    KINDS: ClassVar[tuple[type[Event], ...]] = (TasksRan, TaskAgain, Spilled, WorkerLost)
+    KINDS: ClassVar[tuple[type[Event], ...]] = (TasksRan, TaskAgain, Spilled, WorkerLost, RankLost)
 
     def __init__(self) -> None:
         self.num_tasks = 0

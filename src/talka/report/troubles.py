@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from talka.engine.events import TaskAgain, WorkerLost
+from talka.engine.events import RankLost, TaskAgain, WorkerLost
 from talka.events import Event, Failure, RunRecord, Stamped
 from talka.report.base import PageSection, ReportSection, span_of
 from talka.report.markup import MAX_TABLE_ROWS, Column, escaped, note, table
@@ -16,7 +16,7 @@ MAX_FAILURES = 50
 class Troubles:
     """Errors and losses of a run, the first ones of many."""
 
-    KINDS: ClassVar[tuple[type[Event], ...]] = (Failure, WorkerLost, TaskAgain)
+    KINDS: ClassVar[tuple[type[Event], ...]] = (Failure, WorkerLost, RankLost, TaskAgain)
 
     def __init__(self) -> None:
         self.failures: list[Stamped] = []
@@ -81,14 +81,21 @@ def _losses(losses: Sequence[Stamped], start_s: float) -> str:
     columns = [Column("lost worker"), Column("after", "number"), Column("reason", "long")]
     rows = [
         [
-            f"<code>{escaped(stamped.event.worker)}</code>",
+            f"<code>{escaped(_lost(stamped.event))}</code>",
             format_seconds(stamped.time_s - start_s),
             escaped(stamped.event.reason),
         ]
         for stamped in losses
-        if isinstance(stamped.event, WorkerLost)
+        if isinstance(stamped.event, WorkerLost | RankLost)
     ]
     return table(columns, rows)
+
+
+def _lost(event: WorkerLost | RankLost) -> str:
+    """Return the name of a worker that was lost."""
+    if isinstance(event, WorkerLost):
+        return event.worker
+    return f"rank {event.rank} ({event.role})"
 
 
 def _again(counts: Counter[tuple[str, str]]) -> str:

@@ -7,7 +7,7 @@ has a thread in the driver, which waits for its replies and so notices its death
 import itertools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,10 @@ from talka.engine.calls import TaskProblem, call
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.events import Spilled, WorkerLost
 from talka.engine.frozen import frozen
-from talka.engine.gangs.gang import local_gang
+from talka.engine.gangs.fork_server import ForkServers
+from talka.engine.gangs.local import local_part
+from talka.engine.gangs.running import Ranks
+from talka.engine.gangs.spec import GangSpec
 from talka.engine.lineage import OutputId
 from talka.engine.local.lane import Lane
 from talka.engine.local.processes import WorkerDied, WorkerProcess
@@ -74,18 +77,16 @@ class Embedded(Driver):
         self._native = Lane(self._serve_native, "thread", num_threads)
         self._python = Lane(self._serve_python, "process", num_processes)
         self._workers: list[WorkerProcess] = []
+        self._fork_servers = ForkServers()
         self._shipped: dict[bytes, int] = {}  # function as bytes -> its number
         self._numbers = itertools.count()
+
+    _joins_torchrun = True
 
     @property
     def stored_bytes(self) -> int:
         """Bytes of memory that outputs take at the moment."""
         return self._store.used_bytes
-
-    def gang(
-        self, main: Callable[..., Any], *args: Any, size: int, timeout_s: float | None = None
-    ) -> list[Any]:
-        return local_gang(main, args, size=size, timeout_s=timeout_s, events=self.events)
 
     def close(self) -> None:
         with self._lock:
@@ -94,6 +95,8 @@ class Embedded(Driver):
             self._is_closed = True
             self._wake_all()
             workers = list(self._workers)
+        self._gangs.close()
+        self._fork_servers.close()
         self._native.stop()
         self._python.stop()
         for worker in workers:
@@ -106,6 +109,9 @@ class Embedded(Driver):
         self._store.clear()
 
     # Methods that the driver calls.
+
+    def _ranks_of(self, spec: GangSpec) -> Ranks:
+        return local_part(spec, self.events.dir, self._fork_servers)
 
     def _prepare(self, task: Task) -> None:
         if not task.python:

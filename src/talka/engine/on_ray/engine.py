@@ -29,9 +29,12 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from talka.engine.calls import TaskProblem
 from talka.engine.driver import Driver, Lost, Task
 from talka.engine.events import WorkerLost
-from talka.engine.gangs.gang import check_size
+from talka.engine.gangs.running import Ranks
+from talka.engine.gangs.spec import GangSpec
 from talka.engine.lineage import OutputId
 from talka.engine.meter import TaskMeter
+from talka.engine.on_ray.gang import RayRanks
+from talka.engine.on_ray.host import MachineHosts
 from talka.engine.on_ray.task import Receipt, run_task, value_of
 from talka.engine.shipping import ship
 from talka.errors import TaskDiedError
@@ -48,6 +51,7 @@ _DEATHS = (
 _INLINE_FUNCTION_BYTES = 64 * 1024  # larger ones are put into the store of Ray once
 # Ray sends smaller outputs to the driver, so they are not lost with a machine.
 _INLINE_OUTPUT_BYTES = 100 * 1024
+_CLOSE_TIMEOUT_S = 20.0  # for actors to end the processes of gangs
 
 
 class OnRay(Driver):
@@ -77,18 +81,11 @@ class OnRay(Driver):
         self._functions: dict[bytes, Any] = {}
         self._num_placed = itertools.count()
         self._meters: dict[str, TaskMeter] = {}
+        self._hosts = MachineHosts()
         # Callbacks of Ray run in one of its threads and must not block: they only use this queue.
         self._reports: SimpleQueue[tuple[Task, Callable[[], None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._listen, name="talka-ray", daemon=True)
         self._thread.start()
-
-    def gang(
-        self, main: Callable[..., Any], *args: Any, size: int, timeout_s: float | None = None
-    ) -> list[Any]:
-        from talka.engine.on_ray.gang import ray_gang
-
-        check_size(size)
-        return ray_gang(main, args, size=size, timeout_s=timeout_s, events=self.events)
 
     def close(self) -> None:
         with self._lock:
@@ -96,6 +93,8 @@ class OnRay(Driver):
                 return
             self._is_closed = True
             self._wake_all()
+        self._gangs.close()
+        self._hosts.close(_CLOSE_TIMEOUT_S)
         self._reports.put(None)
         self._thread.join()
         self._objects.clear()
@@ -103,6 +102,9 @@ class OnRay(Driver):
         self._cluster.close()
 
     # Methods that the driver calls.
+
+    def _ranks_of(self, spec: GangSpec) -> Ranks:
+        return RayRanks(spec, self.events, self._hosts)
 
     def _prepare(self, task: Task) -> None:
         constants = task.constants

@@ -1,192 +1,200 @@
-"""A gang on Ray: one actor per rank, a gloo process group between their machines."""
+"""The ranks of a gang on the machines of a Ray cluster, as the thread of the gang sees them.
 
-import fcntl
-import os
-import socket
-import struct
+    placement group: a core per rank -> an actor per machine (`host.py`), which forks its ranks
+
+The driver has one call of `take` open at each actor; it returns when a rank has sent something. An
+actor that dies, alone or with its machine, ends that call, and all of its ranks count as dead.
+"""
+
+import contextlib
+import secrets
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
-from ray.util.placement_group import placement_group, remove_placement_group
-from ray.util.scheduling_strategies import (
-    NodeAffinitySchedulingStrategy,
-    PlacementGroupSchedulingStrategy,
+from ray.util.placement_group import (
+    PlacementGroup,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
 )
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from talka.engine import storage
-from talka.engine.calls import TaskProblem, apply, explain
-from talka.engine.gangs.gang import GRACE_S, TAIL_BYTES, Sign, culprit
-from talka.engine.gangs.relay import EVERY_S, Relay
-from talka.engine.gangs.worker import GangWorker
-from talka.engine.on_ray.collector import Collector, send
-from talka.engine.on_ray.task import stored_form, value_of
-from talka.engine.shipping import ship, unship
-from talka.errors import ClusterError, GangError
+from talka.engine.gangs.fork_server import TAIL_BYTES
+from talka.engine.gangs.local import hellos_of
+from talka.engine.gangs.part import RankMessage
+from talka.engine.gangs.spec import GangSpec
+from talka.engine.on_ray.collector import Collector
+from talka.engine.on_ray.host import MachineHosts
+from talka.engine.on_ray.task import value_of
+from talka.errors import ClusterError, TalkaError
 from talka.events import Stream
-from talka.guard import Caught
 
-_PLACE_TIMEOUT_S = 60
-_SIOCGIFADDR = 0x8915
-
-
-class _Place(NamedTuple):
-    """Machine and log file of a rank."""
-
-    machine: str
-    address: str
-    log_path: str
+_PLACE_TIMEOUT_S: Final = 60.0
+_START_TIMEOUT_S: Final = 120.0
+_STOP_TIMEOUT_S: Final = 20.0
+_TAIL_TIMEOUT_S: Final = 5.0
+_LOOK_S: Final = 0.1  # seconds between two looks at whether the gang was stopped
 
 
-class _Rank:
-    """One rank of a gang: a Ray actor, in a separate process on some machine of the cluster."""
+class RayRanks:
+    """The ranks of one gang on Ray; implements `Ranks`."""
 
-    def __init__(self, rank: int, size: int) -> None:
-        os.dup2(1, 2)  # one log, as Ray keeps standard error in a second file
-        self._rank, self._size = rank, size
-        self._store: Any = None
+    def __init__(self, spec: GangSpec, events: Stream, hosts: MachineHosts) -> None:
+        check_cores(spec.size)
+        self._spec, self._hosts = spec, hosts
+        self._shipped = spec.shipped()
+        self._collector = Collector(events)
+        self._name = secrets.token_hex(6)
+        self._place: PlacementGroup | None = None
+        self._machines: dict[int, str] = {}
+        """Machine of each rank."""
+        self._actors: dict[str, Any] = {}
+        self._log_paths: dict[int, str] = {}
+        self._takes: dict[Any, str] = {}
+        """Open call of `take` -> machine."""
+        self._leaving: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        self._is_awake = False
 
-    def where(self) -> _Place:
-        """Return the machine and the log file of this rank."""
-        context = ray.get_runtime_context()
-        log_path = os.readlink("/proc/self/fd/1")
-        return _Place(context.get_node_id(), ray.util.get_node_ip_address(), log_path)
+    def start(self) -> None:
+        """Reserve a core for each rank, spread over all machines, and start the ranks."""
+        self._place = placement_group([{"CPU": 1}] * self._spec.size, strategy="SPREAD")
+        self._wait_for_place(self._place)
+        places = placement_group_table(self._place)["bundles_to_node_id"]
+        self._machines = {rank: places[rank] for rank in range(self._spec.size)}
+        hellos = hellos_of(self._spec, "", is_local=False)
+        machines = list(dict.fromkeys(self._machines.values()))
+        shipped = ray.put(self._shipped) if len(machines) > 1 else self._shipped
+        starting = {machine: self._start_on(machine, hellos, shipped) for machine in machines}
+        for machine, call in starting.items():
+            try:
+                self._log_paths |= self._got(call)
+            except RayError:  # the actor of an earlier gang has died since
+                self._hosts.forget(machine, self._actors[machine])
+                with contextlib.suppress(RayError):  # `take` fails, too, and reports its ranks
+                    self._log_paths |= self._got(self._start_on(machine, hellos, shipped))
+            self._take(machine)
 
-    def open_store(self) -> int:
-        """Open the store of the gang on this machine and return its port."""
-        self._store = open_store(ray.util.get_node_ip_address(), self._size)
-        return int(self._store.port)
+    def receive(self, timeout_s: float | None) -> list[RankMessage]:
+        """Wait for messages of any machine; the time to wait is short, so that `wake` has an effect."""
+        self._deliver()
+        look_s = _LOOK_S if timeout_s is None else min(_LOOK_S, timeout_s)
+        ready, _ = ray.wait(
+            list(self._takes), num_returns=1, timeout=0 if self._is_awake else look_s
+        )
+        if ready and len(self._takes) > 1:  # all that are ready, not only the first
+            ready, _ = ray.wait(list(self._takes), num_returns=len(self._takes), timeout=0)
+        messages: list[RankMessage] = []
+        for call in ready:
+            messages += self._taken(call)
+        self._is_awake = False
+        return messages
 
-    def run(self, shipped: bytes, host: str, port: int, store: Any) -> Any:
-        """Join the gang and call `main`; return its result in storage form, or a `TaskProblem`.
+    def send(self, rank: int, frame: dict[str, Any]) -> None:
+        """Send a frame, together with others for the same machine, before the next `receive`."""
+        self._leaving.setdefault(self._machines[rank], []).append((rank, frame))
 
-        Events are sent to the actor `store`, all of them before this returns.
-        """
-        relay = Relay(lambda batch: send(store, self._rank, batch))
+    def end(self, rank: int) -> None:
+        """Kill a rank."""
+        self.send(rank, {"end": True})
+
+    def wake(self) -> None:
+        """Make `receive` return soon."""
+        self._is_awake = True
+
+    def tail(self, rank: int) -> str:
+        """Return the end of the log of a rank, read on its machine if that still responds."""
+        machine = self._machines.get(rank)
+        if machine is None:
+            return "(it was not started)"
+        with contextlib.suppress(RayError, GetTimeoutError):
+            call = self._actors[machine].tail.remote(self._name, rank)
+            return str(ray.get(call, timeout=_TAIL_TIMEOUT_S))
+        return _tail_without_actor(machine, self._log_paths.get(rank, "its log"))
+
+    def close(self) -> None:
+        """End all ranks, wait until they have ended, and release their cores."""
+        self._deliver()
+        stopping = [actor.stop.remote(self._name) for actor in self._actors.values()]
+        if stopping:
+            ray.wait(stopping, num_returns=len(stopping), timeout=_STOP_TIMEOUT_S)
+        if self._place is not None:
+            remove_placement_group(self._place)
+        self._collector.close()
+
+    def _ranks_on(self, machine: str) -> list[int]:
+        return [rank for rank, own in self._machines.items() if own == machine]
+
+    def _wait_for_place(self, place: PlacementGroup) -> None:
+        deadline = time.monotonic() + _PLACE_TIMEOUT_S
+        while not place.wait(1):
+            if self._is_awake:
+                raise TalkaError("the gang was stopped before it had enough cores.")
+            if time.monotonic() > deadline:
+                size = self._spec.size
+                problem = f"fewer than {size} cores became free within {_PLACE_TIMEOUT_S:g} s"
+                raise ClusterError("this cluster", problem, "Wait for other jobs to end.")
+
+    def _start_on(self, machine: str, hellos: list[dict[str, Any]], shipped: Any) -> Any:
+        """Ask the actor of a machine to start its ranks; return the call."""
+        actor = self._actors[machine] = self._hosts.of(machine)
+        own = {rank: hellos[rank] for rank in self._ranks_on(machine)}
+        return actor.start.remote(self._name, own, shipped)
+
+    def _got(self, call: Any) -> Any:
+        """Return the result of a call, or raise the error that the actor raised."""
         try:
-            return self._run(shipped, host, port, Stream(lines_to=relay.add))
-        finally:
-            relay.close()
+            return ray.get(call, timeout=_START_TIMEOUT_S)
+        except RayTaskError as error:
+            if isinstance(error.cause, BaseException):
+                raise error.cause from None
+            raise TalkaError(f"a machine of the cluster cannot run ranks: {error}") from error
 
-    def _run(self, shipped: bytes, host: str, port: int, events: Stream) -> Any:
-        function: Any = None
-        with Caught() as caught:
-            import torch.distributed as dist
+    def _take(self, machine: str) -> None:
+        self._takes[self._actors[machine].take.remote(self._name)] = machine
 
-            os.environ["GLOO_SOCKET_IFNAME"] = interface_of(ray.util.get_node_ip_address())
-            store = self._store or join_store(host, port, self._size)
-            dist.init_process_group("gloo", store=store, rank=self._rank, world_size=self._size)
-            function, args = unship(shipped)
-            worker = GangWorker(
-                self._rank, self._size, events, Path(os.readlink("/proc/self/fd/1"))
-            )
-            return stored_form(storage.to_storable(apply(function, (worker, *args))))
-        assert caught.error is not None
-        return explain(caught.error, function, ())
+    def _taken(self, call: Any) -> list[RankMessage]:
+        machine = self._takes.pop(call)
+        try:
+            taken = self._got(call)
+        except RayError as error:
+            self._hosts.forget(machine, self._actors[machine])
+            why = str(error).strip().partition("\n")[0].rstrip(".")
+            return [RankMessage(rank, {"died": why}) for rank in self._ranks_on(machine)]
+        self._take(machine)
+        return [message for each in taken if (message := self._message(*each)) is not None]
 
+    def _message(self, rank: int, frame: dict[str, Any]) -> RankMessage | None:
+        if "lines" in frame:
+            self._collector.write(rank, frame["lines"])
+            return None
+        if "result" in frame:
+            return RankMessage(rank, {"result": value_of(frame["result"])})
+        return RankMessage(rank, frame)
 
-def ray_gang(
-    main: Callable[..., Any],
-    args: Sequence[Any],
-    *,
-    size: int,
-    timeout_s: float | None,
-    events: Stream,
-) -> list[Any]:
-    """Run a gang on the machines of the cluster and return the results in order of rank."""
-    shipped = ship(main, (main, tuple(args)))
-    place = _place(size)
-    ranks: list[Any] = []
-    collector = Collector(events)
-    try:
-        strategy = PlacementGroupSchedulingStrategy(placement_group=place)
-        actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Rank)
-        ranks = [
-            actor.options(scheduling_strategy=strategy).remote(rank, size) for rank in range(size)
-        ]
-        places = ray.get([rank.where.remote() for rank in ranks])
-        port = ray.get(ranks[0].open_store.remote())
-        host, store = places[0].address, collector.store
-        running = [rank.run.remote(shipped, host, port, store) for rank in ranks]
-        return _collect(running, places, timeout_s, collector)
-    finally:
-        for rank in ranks:
-            ray.kill(rank)
-        remove_placement_group(place)
-        collector.close()
+    def _deliver(self) -> None:
+        for machine, frames in self._leaving.items():
+            self._actors[machine].deliver.remote(self._name, frames)
+        self._leaving = {}
 
 
-def _place(size: int) -> Any:
-    """Reserve a core for each rank, spread over all machines."""
+def check_cores(size: int) -> None:
+    """Raise ClusterError if the cluster has fewer cores than a gang has ranks."""
     num_cores = int(ray.cluster_resources().get("CPU", 0))
     if num_cores < size:
         problem = f"a gang of {size} ranks needs {size} cores, but the cluster has {num_cores}"
         raise ClusterError("this cluster", problem, "Use fewer ranks or add machines.")
-    place = placement_group([{"CPU": 1}] * size, strategy="SPREAD")
-    if not place.wait(_PLACE_TIMEOUT_S):
-        remove_placement_group(place)
-        problem = f"fewer than {size} cores became free within {_PLACE_TIMEOUT_S} s"
-        raise ClusterError("this cluster", problem, "Wait for other jobs to end.")
-    return place
 
 
-def _collect(
-    running: list[Any], places: list[_Place], timeout_s: float | None, collector: Collector
-) -> list[Any]:
-    size = len(running)
-    results: dict[int, Any] = {}
-    signs: list[Sign] = []
-    rank_of = {ref: rank for rank, ref in enumerate(running)}
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    pending = list(running)
-    while pending:
-        left_s = EVERY_S if deadline is None else max(0.0, deadline - time.monotonic())
-        ready, pending = ray.wait(pending, num_returns=1, timeout=min(left_s, EVERY_S))
-        collector.collect()
-        if not ready and left_s > 0:
-            continue
-        if not ready:
-            break
-        rank = rank_of[ready[0]]
-        sign = _outcome(rank, ready[0], results)
-        if sign is not None:
-            signs.append(sign)
-            deadline = min(deadline or float("inf"), time.monotonic() + GRACE_S)
-    if not signs and pending:
-        late = min(rank_of[ref] for ref in pending)
-        signs = [Sign(late, 0.0, died=False, how=f"had not finished after {timeout_s:g} s")]
-    if signs:
-        first = culprit(signs)
-        raise GangError(first.rank, size, first.how, _tail(places[first.rank]))
-    return [results[rank] for rank in range(size)]
-
-
-def _outcome(rank: int, ref: Any, results: dict[int, Any]) -> Sign | None:
-    try:
-        outcome = ray.get(ref)
-    except RayTaskError as error:
-        return Sign(rank, time.monotonic(), died=False, how=f"raised {error.cause}")
-    except RayError as error:
-        why = str(error).strip().partition("\n")[0].rstrip(".")
-        return Sign(rank, time.monotonic(), died=True, how=f"died ({why})")
-    if isinstance(outcome, TaskProblem):
-        how = f"raised {outcome.cause}\n  at {outcome.line}"
-        return Sign(rank, time.monotonic(), died=False, how=how)
-    results[rank] = value_of(outcome)
-    return None
-
-
-def _tail(place: _Place) -> str:
-    """Return the end of the log of a rank, read on its machine if that still responds."""
-    nearby = NodeAffinitySchedulingStrategy(place.machine, soft=False)
-    reader = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=nearby)(_read_tail)
-    try:
-        return str(ray.get(reader.remote(place.log_path), timeout=5))
-    except (RayError, GetTimeoutError):
-        return f"(the machine with {place.log_path} does not respond)"
+def _tail_without_actor(machine: str, log_path: str) -> str:
+    if any(known["NodeID"] == machine and known["Alive"] for known in ray.nodes()):
+        nearby = NodeAffinitySchedulingStrategy(machine, soft=False)
+        reader = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=nearby)(_read_tail)
+        with contextlib.suppress(RayError, GetTimeoutError):
+            return str(ray.get(reader.remote(log_path), timeout=_TAIL_TIMEOUT_S))
+    return f"(the machine with {log_path} does not respond)"
 
 
 def _read_tail(path: str) -> str:
@@ -195,50 +203,3 @@ def _read_tail(path: str) -> str:
     except OSError as error:
         return f"({path}: {error.strerror})"
     return data[-TAIL_BYTES:].decode(errors="replace")
-
-
-def open_store(address: str, size: int) -> Any:
-    """Open the store through which ranks find each other, on this address only.
-
-    By default it would listen on all addresses.
-    """
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
-
-    listener = socket.create_server((address, 0))
-    port = listener.getsockname()[1]
-    return TCPStore(
-        address,
-        port,
-        size,
-        is_master=True,
-        wait_for_workers=False,
-        master_listen_fd=listener.detach(),
-    )
-
-
-def join_store(address: str, port: int, size: int) -> Any:
-    """Connect to a store that another rank opened."""
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
-
-    return TCPStore(address, port, size, is_master=False)
-
-
-def interface_of(address: str) -> str:
-    """Return the network interface with this address, so that gloo need not guess it.
-
-    >>> interface_of("127.0.0.1")
-    'lo'
-    """
-    if address.startswith("127."):
-        return "lo"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            request = struct.pack("256s", name.encode())
-            try:
-                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-            except OSError:
-                continue  # an interface without an address
-            if socket.inet_ntoa(answer[20:24]) == address:
-                return name
-    problem = "no network interface of this machine has this address"
-    raise ClusterError(address, problem, "Start Ray with an address of this machine.")

@@ -5,8 +5,7 @@ import socket
 from typing import NamedTuple
 
 from talka.channels import Group
-from talka.exchange.transport import own_address
-from talka.machine import num_cores
+from talka.machine import num_cores, own_address
 
 
 class HostFacts(NamedTuple):
@@ -30,6 +29,6 @@ def hosts_of_all(group: Group) -> tuple[int, ...]:
 
 def facts_of_all(group: Group) -> list[HostFacts]:
     """Return the facts about the machine of every rank of a group. All ranks must call it."""
-    address = own_address() if os.environ.get("MASTER_ADDR") else ""
+    address = own_address(os.environ.get("MASTER_ADDR", ""))
     facts = group.all_gather((socket.gethostname(), address, num_cores()))
     return [HostFacts(*fact) for fact in facts]
