@@ -1,19 +1,19 @@
-"""From links to receives: what happens with a message that arrives."""
+"""Delivery of messages that arrive on links into the memory of receives."""
 
 import contextlib
 import threading
 from collections.abc import Callable
 
-from talka.channels.frames import REMOTE_PART, FrameHeader, FrameKind, packed_header
-from talka.channels.link import Link, Pause
 from talka.channels.matching import Arrival, Matching, RemotePart
-from talka.channels.memory import read_memory
-from talka.channels.operations import Buffer, Operation, Receive, new_buffer
+from talka.channels.operations import Buffer, Operation, ReceiveOperation, new_buffer
+from talka.channels.wire.frames import REMOTE_PART, FrameHeader, FrameKind, packed_header
+from talka.channels.wire.link import InboxFull, WireLink
+from talka.channels.wire.memory import read_memory
 from talka.errors import FrameError, LostWorkerError
 
 
 class Delivery:
-    """Brings messages into the memory of their receives; a `Sink` for the readers of links.
+    """Brings messages into the memory of their receives; a `MessageSink` for the readers of links.
 
     Parameters
     ----------
@@ -31,24 +31,24 @@ class Delivery:
         *,
         inbox_bytes: int,
         complete: Callable[[Operation], None],
-        flush_later: Callable[[Link], None],
+        flush_later: Callable[[WireLink], None],
     ) -> None:
         self.matching = Matching()
         self._lock, self._inbox_bytes = lock, inbox_bytes
         self._complete, self._flush_later = complete, flush_later
-        self._current: dict[Link, Arrival] = {}
-        self._links: dict[int, Link] = {}
+        self._current: dict[WireLink, Arrival] = {}
+        self._links: dict[int, WireLink] = {}
 
-    def add(self, link: Link) -> None:
+    def add(self, link: WireLink) -> None:
         """Note the link on which a rank sends its messages."""
         self._links[link.peer] = link
 
-    def remove(self, link: Link) -> Receive | None:
+    def remove(self, link: WireLink) -> ReceiveOperation | None:
         """Forget a link that has ended; return the receive whose body was arriving on it."""
         arrival = self._current.pop(link, None)
         return None if arrival is None else arrival.receive
 
-    def post(self, receive: Receive) -> bool:
+    def post(self, receive: ReceiveOperation) -> bool:
         """Take the message for a receive if it has begun to arrive; otherwise return False."""
         with self._lock:
             arrival = self.matching.post(receive)
@@ -79,7 +79,7 @@ class Delivery:
 
     # The sink of readers.
 
-    def begin(self, link: Link, header: FrameHeader, description: bytes) -> Buffer | None:
+    def begin(self, link: WireLink, header: FrameHeader, description: bytes) -> Buffer | None:
         """Find memory for the body of a message."""
         if link.is_outgoing:
             raise FrameError("comes back on a link that only sends")
@@ -106,7 +106,7 @@ class Delivery:
             return arrival.data
         return receive.data
 
-    def end(self, link: Link) -> None:
+    def end(self, link: WireLink) -> None:
         """Complete the message whose body came through the stream of a link."""
         arrival = self._current.pop(link)
         with self._lock:
@@ -118,17 +118,17 @@ class Delivery:
         if receive is not None:
             self._hand_over(arrival)
 
-    def _keep(self, link: Link, key: tuple[int, int], arrival: Arrival) -> None:
-        """Keep a message that nobody awaits; raise `Pause` if there are too many. With the lock."""
+    def _keep(self, link: WireLink, key: tuple[int, int], arrival: Arrival) -> None:
+        """Keep a message without a receive; raise `InboxFull` if there are too many. With the lock."""
         if not arrival.is_remote:
             total = self.matching.inbox_bytes
             is_full = total > 0 and total + arrival.num_bytes > self._inbox_bytes
             if is_full and not self.matching.awaits(link.peer):
-                raise Pause
+                raise InboxFull
             arrival.data = new_buffer(arrival.num_bytes)
         self.matching.keep(key, arrival)
 
-    def _assign(self, arrival: Arrival, receive: Receive) -> None:
+    def _assign(self, arrival: Arrival, receive: ReceiveOperation) -> None:
         """Connect a message with its receive. With the lock."""
         arrival.receive = receive
         receive.source, receive.description = arrival.source, arrival.description
@@ -152,13 +152,13 @@ class Delivery:
 
     # Bodies in the memory of their sender.
 
-    def _partial(self, link: Link) -> Arrival:
+    def _partial(self, link: WireLink) -> Arrival:
         arrival = self._current.get(link)
         if arrival is None or not arrival.is_remote:
             raise FrameError("continues a message that has not begun")
         return arrival
 
-    def _announce(self, arrival: Arrival, link: Link, description: bytes) -> None:
+    def _announce(self, arrival: Arrival, link: WireLink, description: bytes) -> None:
         """Note a part of a remote body; read it if the message is awaited."""
         address, number, num_bytes = REMOTE_PART.unpack_from(description)
         if not link.pid:
@@ -178,7 +178,7 @@ class Delivery:
         self._read_part(arrival, part)
 
     def _read_part(self, arrival: Arrival, part: RemotePart) -> None:
-        """Copy a part from the memory of its sender, and tell the sender."""
+        """Copy a part from the memory of its sender, and acknowledge it."""
         receive, link = arrival.receive, self._links[arrival.source]
         assert receive is not None
         try:

@@ -3,8 +3,8 @@
     send     the calling thread writes to the socket; the service thread sends what it did not take
     receive  a thread that waits reads all sockets, for itself and for other threads that wait
 
-So a short message needs no thread but those of its sender and its receiver. Nothing is read while
-nobody waits: the buffers of sockets fill up, then those of senders, then sends block.
+So a short message needs no thread but those of its sender and its receiver. Nothing is read
+while no thread waits: the buffers of sockets fill up, then those of senders, then sends block.
 """
 
 import contextlib
@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from talka.channels.buffers import PartBuffers
-from talka.channels.connecting import Connector
 from talka.channels.delivery import Delivery
-from talka.channels.frames import MAX_MESSAGE_BYTES, FrameKind, packed_header
-from talka.channels.link import Link
-from talka.channels.operations import Buffer, Operation, Receive, Send
+from talka.channels.operations import Buffer, Operation, ReceiveOperation, SendOperation
 from talka.channels.reading import Reading
 from talka.channels.rendezvous import Rendezvous
 from talka.channels.sending import Envelope, Sending
-from talka.channels.service import Service
+from talka.channels.wire.connecting import Connector
+from talka.channels.wire.frames import MAX_MESSAGE_BYTES, FrameKind, packed_header
+from talka.channels.wire.link import WireLink
+from talka.channels.wire.service import Service
 from talka.errors import ChannelClosedError, ChannelTimeoutError, InvalidValueError, LostWorkerError
 
 _CLOSE_S: Final = 5.0
@@ -37,7 +37,7 @@ class MailboxOptions:
     buffer_bytes: int = 1 << 26
     """Bytes that may wait for one receiver before `send` blocks."""
     inbox_bytes: int = 1 << 28
-    """Bytes of messages that nobody awaits, from which on links are not read."""
+    """Bytes of messages without a receive, from which on links are not read."""
     max_message_bytes: int = MAX_MESSAGE_BYTES
     """Largest body; a longer one is refused before memory is allocated for it."""
     silence_s: float | None = None
@@ -64,10 +64,10 @@ class Mailbox:
         self.rank, self.size = rank, size
         self.options = MailboxOptions() if options is None else options
         self.lost: dict[int, str] = {}
-        """How each lost rank ended."""
+        """Lost ranks, each with the way in which it ended."""
         self.is_closed = self.has_finished = False
         self._lock = threading.Lock()
-        self._outgoing: dict[int, Link] = {}
+        self._outgoing: dict[int, WireLink] = {}
         self._listeners: list[Callable[[int, str], object]] = []
         self._num_groups: dict[tuple[tuple[int, ...], str], itertools.count[int]] = {}
         self.buffers = PartBuffers()
@@ -88,14 +88,14 @@ class Mailbox:
 
     def post_send(
         self, to: int, body: Buffer, *, tag: int, context: int = 0, description: bytes = b""
-    ) -> Send:
+    ) -> SendOperation:
         """Start to send bytes, which must not change before the send is done."""
         envelope = self._checked(body, tag, context, description)
         if to != self.rank:
             return self._sending.post(self.link_to(to), body, envelope)
         self._delivery.to_self(to, (context, tag), description, body)
         self._reading.wake()
-        send = Send(self, to, tag, len(body))
+        send = SendOperation(self, to, tag, len(body))
         send.is_done = True
         return send
 
@@ -124,13 +124,13 @@ class Mailbox:
 
     def post_receive(
         self, source: int | None, *, tag: int, context: int = 0, into: Buffer | None = None
-    ) -> Receive:
+    ) -> ReceiveOperation:
         """Start to receive a message from a rank, or from any; `into` is memory for its body."""
         self._check_open()
-        receive = Receive(self, source, context, tag, into)
+        receive = ReceiveOperation(self, source, context, tag, into)
         if source is not None and source != self.rank and source not in self._outgoing:
             with contextlib.suppress(LostWorkerError):
-                self.link_to(source)  # its end tells that the rank has ended
+                self.link_to(source)  # if the rank ends, this link ends
         if not self._delivery.post(receive):
             self._reading.resume()
             if source in self.lost:
@@ -144,7 +144,7 @@ class Mailbox:
         while not operation.is_done:
             left_s = _left(deadline)
             if left_s is not None and left_s <= 0:
-                if isinstance(operation, Receive):
+                if isinstance(operation, ReceiveOperation):
                     with self._lock:
                         self._delivery.matching.withdraw(operation)
                 assert timeout_s is not None
@@ -180,9 +180,9 @@ class Mailbox:
         return [self._connector.location_of(rank).machine for rank in ranks]
 
     def finish(self) -> None:
-        """Tell the others that nothing more will be sent; they can still receive what was sent.
+        """Announce that nothing more will be sent; others can still receive what was sent.
 
-        Whoever waits for more from this rank gets an error instead of waiting for ever.
+        A rank that waits for more from this one gets an error instead of waiting forever.
         """
         if self.has_finished or self.is_closed:
             return
@@ -207,7 +207,7 @@ class Mailbox:
 
     # Links.
 
-    def link_to(self, rank: int) -> Link:
+    def link_to(self, rank: int) -> WireLink:
         """Return the link for messages to a rank; open it if there is none."""
         link = self._outgoing.get(rank)
         if link is not None:
@@ -225,12 +225,12 @@ class Mailbox:
                 self._reading.add(link)
             return link
 
-    def accept(self, link: Link) -> None:
+    def accept(self, link: WireLink) -> None:
         """Read messages from a new link; the service calls this after the handshake."""
         self._delivery.add(link)
         self._reading.add(link)
 
-    def incoming(self) -> list[Link]:
+    def incoming(self) -> list[WireLink]:
         """Return the links of ranks that send to this one."""
         return [link for link in self._reading.links() if not link.is_outgoing]
 
@@ -250,7 +250,7 @@ class Mailbox:
         for listener in listeners:
             listener(rank, how)
 
-    def fail_link(self, link: Link, error: Exception) -> None:
+    def fail_link(self, link: WireLink, error: Exception) -> None:
         """Close a link that ended or broke, and lose its rank."""
         if not self._reading.remove(link):
             return
@@ -265,7 +265,7 @@ class Mailbox:
         link.stream.close()
         self._reading.wake()
 
-    def done(self, link: Link, number: int) -> None:
+    def done(self, link: WireLink, number: int) -> None:
         """Note that the receiver has read a part of a message."""
         with self._lock:
             send = link.unread.pop(number, None)
@@ -273,14 +273,14 @@ class Mailbox:
                 self.complete(send)
 
     def finished(self, rank: int) -> None:
-        """Note that a rank sends nothing more: whoever waits for it gets an error."""
+        """Fail what waits for a rank that sends nothing more."""
         with self._lock:
             if rank in self.lost:
                 return
             self.lost[rank] = "it has finished"
             self._fail_awaiting(rank)
 
-    def complete_sends(self, sends: Sequence[Send]) -> None:
+    def complete_sends(self, sends: Sequence[SendOperation]) -> None:
         """Mark messages as sent; the service calls this."""
         with self._lock:
             for send in sends:
@@ -294,11 +294,11 @@ class Mailbox:
         """Read what arrives until something happened."""
         self._reading.progress(is_enough, timeout_s)
 
-    def break_off(self, link: Link, error: OSError) -> None:
+    def break_off(self, link: WireLink, error: OSError) -> None:
         """Note that nothing more can be sent to the rank of a link."""
         self.lose(link.peer, _reason(error))
 
-    def flush_later(self, link: Link) -> None:
+    def flush_later(self, link: WireLink) -> None:
         """Send what waits in a link when its stream has room."""
         self._service.flush_later(link)
 
@@ -316,7 +316,7 @@ class Mailbox:
         if operation.is_done:
             return
         operation.is_done = True
-        if isinstance(operation, Send) and operation.peer is not None:
+        if isinstance(operation, SendOperation) and operation.peer is not None:
             link = self._outgoing.get(operation.peer)
             if link is not None:
                 link.pending_bytes -= operation.num_bytes
@@ -339,14 +339,14 @@ class Mailbox:
         for receive in self._delivery.matching.lost(rank, is_last=is_last):
             self.fail(receive, rank)
 
-    def _fail_sends(self, link: Link) -> None:
+    def _fail_sends(self, link: WireLink) -> None:
         sends = link.writer.abandon()
         with self._lock:
             for send in (*sends, *link.unread.values()):
                 self.fail(send, link.peer)
             link.unread.clear()
 
-    def _fail_if_hopeless(self, receive: Receive) -> None:
+    def _fail_if_hopeless(self, receive: ReceiveOperation) -> None:
         """Fail a receive from a rank that has ended and whose messages are all read."""
         rank = receive.peer
         if rank is not None and not self._reading.is_read(rank):
@@ -364,7 +364,7 @@ class Mailbox:
                 if link.peer == operation.peer:
                     self.fail_link(link, error)
 
-    def _living(self) -> list[Link]:
+    def _living(self) -> list[WireLink]:
         return [link for rank, link in self._outgoing.items() if rank not in self.lost]
 
     def _check_open(self) -> None:

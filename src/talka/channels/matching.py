@@ -1,14 +1,14 @@
 """Which message is for which receive: plain code without sockets.
 
 A message belongs to the oldest receive with its context, its tag, and its source or any source. A
-message that nobody awaits yet is kept.
+message without a receive is kept.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from talka.channels.operations import Buffer, Receive
+from talka.channels.operations import Buffer, ReceiveOperation
 
 Key = tuple[int, int]
 """Context and tag."""
@@ -32,11 +32,11 @@ class Arrival:
     num_bytes: int
     is_remote: bool = False
     data: Buffer | None = None
-    """Memory for a body that came through the stream before anybody awaited it."""
-    receive: Receive | None = None
-    """Receive that the message is for; None if nobody awaits it yet."""
+    """Memory for a body that came through the stream before its receive was posted."""
+    receive: ReceiveOperation | None = None
+    """Receive that the message is for; None if there is none yet."""
     parts: list[RemotePart] = field(default_factory=list)
-    """Parts of a remote body that are not read yet, since nobody awaits the message."""
+    """Parts of a remote body that are read when the receive is posted."""
     num_announced: int = 0
     """Bytes of all parts that were announced."""
     num_read: int = 0
@@ -52,12 +52,12 @@ class Matching:
     """Receives without a message, and messages without a receive."""
 
     def __init__(self) -> None:
-        self._receives: dict[Key, deque[Receive]] = {}
+        self._receives: dict[Key, deque[ReceiveOperation]] = {}
         self._arrivals: dict[Key, deque[Arrival]] = {}
         self.inbox_bytes = 0
-        """Bytes of bodies in this process that nobody has received yet."""
+        """Bytes of bodies in this process that wait for a receive."""
 
-    def arrived(self, key: Key, source: int) -> Receive | None:
+    def arrived(self, key: Key, source: int) -> ReceiveOperation | None:
         """Return and remove the receive that a new message is for."""
         waiting = self._receives.get(key)
         if waiting is None:
@@ -76,7 +76,7 @@ class Matching:
         if arrival.data is not None:
             self.inbox_bytes += arrival.num_bytes
 
-    def post(self, receive: Receive) -> Arrival | None:
+    def post(self, receive: ReceiveOperation) -> Arrival | None:
         """Return and remove the message for a receive; without one, the receive waits."""
         key = (receive.context, receive.tag)
         arrivals = self._arrivals.get(key)
@@ -100,7 +100,7 @@ class Matching:
             for receive in waiting
         )
 
-    def withdraw(self, receive: Receive) -> None:
+    def withdraw(self, receive: ReceiveOperation) -> None:
         """Remove a receive that is no longer awaited."""
         key = (receive.context, receive.tag)
         waiting = self._receives.get(key)
@@ -109,7 +109,7 @@ class Matching:
             if not waiting:
                 del self._receives[key]
 
-    def lost(self, source: int, *, is_last: bool) -> list[Receive]:
+    def lost(self, source: int, *, is_last: bool) -> list[ReceiveOperation]:
         """Return and remove the receives that a rank can no longer fulfil.
 
         Those from any rank are among them only if no other rank is left.

@@ -21,7 +21,7 @@ from talka.channels.coding import decoded, encoded
 from talka.channels.collectives import direct, ring, tree, waiting
 from talka.channels.collectives.port import run
 from talka.channels.mailbox import Mailbox
-from talka.channels.operations import Receive
+from talka.channels.operations import ReceiveOperation
 from talka.channels.reducing import Operand, Reduction
 from talka.channels.round import Round
 from talka.errors import InvalidValueError
@@ -36,7 +36,7 @@ _SHORT_BYTES: Final = 1 << 15
 
 
 class _Announcement(NamedTuple):
-    """What the root of a broadcast tells the others if the value does not follow directly."""
+    """Announcement by the root of a broadcast whose value does not follow directly."""
 
     algorithm: str
     description: bytes
@@ -141,12 +141,12 @@ class Channels(ABC):
         value = self._received(receive, None, timeout_s)
         return self.global_ranks.index(receive.source), value
 
-    def _post(self, source: int | None, tag: int, out: Any) -> Receive:
+    def _post(self, source: int | None, tag: int, out: Any) -> ReceiveOperation:
         peer = None if source is None else self._peer(source, "source")
         into = None if out is None else encoded(out)[1]
         return self.mailbox.post_receive(peer, tag=tag, context=self.context, into=into)
 
-    def _received(self, receive: Receive, out: Any, timeout_s: float | None = None) -> Any:
+    def _received(self, receive: ReceiveOperation, out: Any, timeout_s: float | None = None) -> Any:
         receive.wait(timeout_s)
         value = decoded(receive.description, receive.data)
         return value if out is None else out

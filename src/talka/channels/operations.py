@@ -35,7 +35,7 @@ class Operation:
             raise self.error
 
 
-class Send(Operation):
+class SendOperation(Operation):
     """A message on its way out. When it is done, its memory may be changed."""
 
     __slots__ = ("body", "give_back", "num_bytes")
@@ -52,7 +52,7 @@ class Send(Operation):
         return f"send to rank {self.peer} with tag {self.tag}"
 
 
-class Receive(Operation):
+class ReceiveOperation(Operation):
     """A message that is awaited: from one rank, or from any."""
 
     __slots__ = ("context", "data", "description", "into", "source")

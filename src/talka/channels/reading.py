@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from talka.channels.delivery import Delivery
-from talka.channels.frames import FrameHeader, FrameKind
-from talka.channels.link import Link, Pause
 from talka.channels.operations import Buffer
+from talka.channels.wire.frames import FrameHeader, FrameKind
+from talka.channels.wire.link import InboxFull, WireLink
 from talka.errors import ChannelClosedError, FrameError
 
 _READABLE = select.EPOLLIN | select.EPOLLRDHUP
@@ -31,8 +31,8 @@ class Owner(Protocol):
 
     @property
     def options(self) -> Limits: ...
-    def fail_link(self, link: Link, error: Exception) -> None: ...
-    def done(self, link: Link, number: int) -> None: ...
+    def fail_link(self, link: WireLink, error: Exception) -> None: ...
+    def done(self, link: WireLink, number: int) -> None: ...
     def finished(self, rank: int) -> None: ...
 
 
@@ -50,16 +50,16 @@ class Reading:
         self._changed = threading.Condition(lock)
         self._num_waiting = 0
         self._is_driven = self._is_closed = False
-        self._links: dict[int, Link] = {}
-        self._paused: set[Link] = set()
-        self._resumed: set[Link] = set()
-        self._polled: set[Link] = set()
-        """Links whose descriptor alone does not tell whether bytes have arrived."""
+        self._links: dict[int, WireLink] = {}
+        self._paused: set[WireLink] = set()
+        self._resumed: set[WireLink] = set()
+        self._polled: set[WireLink] = set()
+        """Links that are looked at again and again, as their descriptor misses bytes."""
         self._epoll = select.epoll()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._epoll.register(self._wake_read, select.EPOLLIN)
 
-    def add(self, link: Link) -> None:
+    def add(self, link: WireLink) -> None:
         """Read a new link."""
         with self._lock:
             self._links[link.descriptor] = link
@@ -69,7 +69,7 @@ class Reading:
         if link.stream.poll_s is not None:
             self.wake()
 
-    def remove(self, link: Link) -> bool:
+    def remove(self, link: WireLink) -> bool:
         """Stop reading a link; return False if it was not read."""
         with self._lock:
             if self._links.get(link.descriptor) is not link:
@@ -81,7 +81,7 @@ class Reading:
             self._epoll.unregister(link.descriptor)
         return True
 
-    def links(self) -> list[Link]:
+    def links(self) -> list[WireLink]:
         """Return all links."""
         with self._lock:
             return list(self._links.values())
@@ -176,10 +176,10 @@ class Reading:
             if link is not None and self._links.get(link.descriptor) is link:
                 self._read(link)
 
-    def _read(self, link: Link) -> None:
+    def _read(self, link: WireLink) -> None:
         try:
             link.reader.read(link, self, self._owner.options.max_message_bytes)
-        except Pause:
+        except InboxFull:
             with self._lock:
                 self._paused.add(link)
             self._epoll.modify(link.descriptor, 0)
@@ -191,7 +191,7 @@ class Reading:
 
     # The sink of readers.
 
-    def begin(self, link: Link, header: FrameHeader, description: bytes) -> Buffer | None:
+    def begin(self, link: WireLink, header: FrameHeader, description: bytes) -> Buffer | None:
         """Handle what is for the link itself; the rest is delivered."""
         link.last_read_s = time.monotonic()
         match header.kind:
@@ -204,7 +204,7 @@ class Reading:
                 self._owner.finished(link.peer)
         return None
 
-    def end(self, link: Link) -> None:
+    def end(self, link: WireLink) -> None:
         """Complete a message."""
         link.last_read_s = time.monotonic()
         self._delivery.end(link)

@@ -4,23 +4,41 @@ import copy
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from talka.channels.buffers import MAX_PART_BYTES
+from talka.channels.calls import CallLog
 from talka.channels.coding import array_of, decoded, encoded
 from talka.channels.collectives.port import Array, Awaited
 from talka.channels.collectives.port import others as other_ranks
-from talka.channels.operations import Buffer, Receive, Send, bytes_of, new_buffer
+from talka.channels.mailbox import Mailbox
+from talka.channels.operations import Buffer, ReceiveOperation, SendOperation, bytes_of, new_buffer
 from talka.channels.reducing import Operand
-
-if TYPE_CHECKING:
-    from talka.channels.messages import Channels
+from talka.network import Network
 
 _PHASES: Final = 1 << 8
 _COLLECTIVE: Final = 1 << 63
-"""Bit of the tag that tells messages of collectives from those of `send`."""
+"""Bit of the tag that separates messages of collectives from those of `send`."""
+
+
+class Members(Protocol):
+    """The group that makes a call."""
+
+    rank: int
+    size: int
+
+    @property
+    def mailbox(self) -> Mailbox: ...
+    @property
+    def global_ranks(self) -> tuple[int, ...]: ...
+    @property
+    def context(self) -> int: ...
+    @property
+    def call_log(self) -> CallLog | None: ...
+    @property
+    def known_network(self) -> Network | None: ...
 
 
 class Round:
@@ -28,7 +46,7 @@ class Round:
 
     def __init__(
         self,
-        group: "Channels",
+        group: Members,
         name: str,
         number: int,
         num_bytes: int,
@@ -71,10 +89,10 @@ class Round:
 
     # The port of a pattern.
 
-    def send(self, array: Array, to: int, *, phase: int = 0) -> Send:
+    def send(self, array: Array, to: int, *, phase: int = 0) -> SendOperation:
         return self._send(_memory(array), to, phase)
 
-    def receive(self, into: Array, source: int, *, phase: int = 0) -> Receive:
+    def receive(self, into: Array, source: int, *, phase: int = 0) -> ReceiveOperation:
         return self._receive(source, phase, _memory(into))
 
     def scratch(self, like: Array) -> Array:
@@ -96,7 +114,7 @@ class Round:
 
     # Whole values.
 
-    def send_value(self, value: Any, to: int) -> Send:
+    def send_value(self, value: Any, to: int) -> SendOperation:
         """Start to send a value with its description."""
         description, body = encoded(value)
         return self._send(body, to, 0, description)
@@ -118,11 +136,11 @@ class Round:
             values[source] = value if out is None else out[source]
         return values
 
-    def send_bytes(self, data: bytes, to: int) -> Send:
+    def send_bytes(self, data: bytes, to: int) -> SendOperation:
         """Start to send bytes without a description."""
         return self._send(memoryview(data), to, 0)
 
-    def receive_message(self, source: int, into: Buffer | None) -> Receive:
+    def receive_message(self, source: int, into: Buffer | None) -> ReceiveOperation:
         """Wait for a message, and return it."""
         receive = self._receive(source, 0, into)
         receive.wait()
@@ -142,7 +160,7 @@ class Round:
             raise ValueError(f"`out` has {len(into)} bytes, and the value {num_bytes}")
         return into
 
-    def _send(self, body: Buffer, to: int, phase: int, description: bytes = b"") -> Send:
+    def _send(self, body: Buffer, to: int, phase: int, description: bytes = b"") -> SendOperation:
         group = self._group
         return group.mailbox.post_send(
             group.global_ranks[to],
@@ -152,7 +170,7 @@ class Round:
             description=description,
         )
 
-    def _receive(self, source: int, phase: int, into: Buffer | None) -> Receive:
+    def _receive(self, source: int, phase: int, into: Buffer | None) -> ReceiveOperation:
         group = self._group
         return group.mailbox.post_receive(
             group.global_ranks[source], tag=self._tag + phase, context=group.context, into=into

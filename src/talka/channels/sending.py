@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from talka.channels.buffers import PartBuffers, part_bytes
-from talka.channels.frames import MAX_DESCRIPTION_BYTES, REMOTE_PART, FrameKind, packed_header
-from talka.channels.link import Link
-from talka.channels.memory import address_of
-from talka.channels.operations import Buffer, Operation, Send, Waiter
+from talka.channels.operations import Buffer, Operation, SendOperation, Waiter
+from talka.channels.wire.frames import MAX_DESCRIPTION_BYTES, REMOTE_PART, FrameKind, packed_header
+from talka.channels.wire.link import WireLink
+from talka.channels.wire.memory import address_of
 from talka.errors import ChannelTimeoutError, InvalidValueError
 
 _REMOTE_BYTES: Final = 1 << 16
@@ -23,8 +23,8 @@ class Sender(Waiter, Protocol):
     lost: dict[int, str]
 
     def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None: ...
-    def break_off(self, link: Link, error: OSError) -> None: ...
-    def flush_later(self, link: Link) -> None: ...
+    def break_off(self, link: WireLink, error: OSError) -> None: ...
+    def flush_later(self, link: WireLink) -> None: ...
     def complete(self, operation: Operation) -> None: ...
     def fail(self, operation: Operation, rank: int) -> None: ...
 
@@ -64,9 +64,9 @@ class Sending:
         self._buffer_bytes = buffer_bytes
         self._numbers = itertools.count(1)
 
-    def post(self, link: Link, body: Buffer, envelope: Envelope) -> Send:
+    def post(self, link: WireLink, body: Buffer, envelope: Envelope) -> SendOperation:
         """Start to send bytes, which must not change before the send is done."""
-        send = Send(self._sender, link.peer, envelope.tag, len(body))
+        send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
         if _is_read_from_memory(link, body):
             send.body = body
             head = self._remote_part(link, send, len(body))
@@ -77,13 +77,15 @@ class Sending:
             self._put(link, send, [frame, body] if len(body) else [frame])
         return send
 
-    def send(self, link: Link, body: Buffer, envelope: Envelope, timeout_s: float | None) -> None:
+    def send(
+        self, link: WireLink, body: Buffer, envelope: Envelope, timeout_s: float | None
+    ) -> None:
         """Send bytes that may change afterwards; wait only if too much is on its way."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with link.sending:
             if not _is_read_from_memory(link, body):
                 self._wait_for_room(link, len(body), deadline, timeout_s)
-                send = Send(self._sender, link.peer, envelope.tag, len(body))
+                send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
                 frame = envelope.frame(FrameKind.DATA, len(body))
                 self._put(link, send, [frame, body] if len(body) else [frame], copy=True)
                 return
@@ -91,13 +93,15 @@ class Sending:
             for start in range(0, len(body), length):
                 part = body[start : start + length]
                 self._wait_for_room(link, len(part), deadline, timeout_s)
-                send = Send(self._sender, link.peer, envelope.tag, len(part))
+                send = SendOperation(self._sender, link.peer, envelope.tag, len(part))
                 send.body, send.give_back = self._buffers.copy(part), self._buffers.give_back
                 head = self._remote_part(link, send, len(part))
                 self._put(link, send, [envelope.frame(kind, len(body), before=head)])
                 kind = FrameKind.PART
 
-    def _put(self, link: Link, send: Send, views: list[memoryview], *, copy: bool = False) -> None:
+    def _put(
+        self, link: WireLink, send: SendOperation, views: list[memoryview], *, copy: bool = False
+    ) -> None:
         sender = self._sender
         with self._lock:
             link.pending_bytes += send.num_bytes
@@ -115,7 +119,7 @@ class Sending:
             with self._lock:
                 sender.fail(send, link.peer)
 
-    def _remote_part(self, link: Link, send: Send, num_bytes: int) -> bytes:
+    def _remote_part(self, link: WireLink, send: SendOperation, num_bytes: int) -> bytes:
         """Return where the receiver finds a body in the memory of this process."""
         number = next(self._numbers)
         assert send.body is not None
@@ -124,7 +128,7 @@ class Sending:
         return REMOTE_PART.pack(address_of(send.body), number, num_bytes)
 
     def _wait_for_room(
-        self, link: Link, num_bytes: int, deadline: float | None, timeout_s: float | None
+        self, link: WireLink, num_bytes: int, deadline: float | None, timeout_s: float | None
     ) -> None:
         """Wait until less than the limit is on its way; a message beyond it goes alone."""
         limit = max(0, self._buffer_bytes - num_bytes)
@@ -141,5 +145,5 @@ class Sending:
             self._sender.progress(has_room, left_s)
 
 
-def _is_read_from_memory(link: Link, body: Buffer) -> bool:
+def _is_read_from_memory(link: WireLink, body: Buffer) -> bool:
     return link.pid > 0 and len(body) >= _REMOTE_BYTES

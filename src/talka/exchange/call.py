@@ -13,7 +13,7 @@ from torch import Tensor
 from talka.channels import Group
 from talka.channels.coding import array_of
 from talka.channels.collectives.port import Awaited
-from talka.channels.operations import Buffer, Receive, bytes_of
+from talka.channels.operations import Buffer, ReceiveOperation, bytes_of
 from talka.compress import Compressor, Layout, Payload
 from talka.errors import PayloadError
 from talka.exchange.buffers import Buffers
@@ -112,13 +112,13 @@ class Call:
             context=group.context,
             into=_memory(into),
         )
-        return _Counted(receive, self._meter)
+        return _CountedReceive(receive, self._meter)
 
 
-class _Counted:
+class _CountedReceive:
     """A receive whose bytes are counted when it is done."""
 
-    def __init__(self, receive: Receive, meter: Meter) -> None:
+    def __init__(self, receive: ReceiveOperation, meter: Meter) -> None:
         self._receive, self._meter = receive, meter
 
     def wait(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Self
 
 from talka.engine.descriptors import limit_explained
-from talka.engine.local.mailbox import Mailbox
+from talka.engine.local.frame_channel import FrameChannel
 from talka.engine.local.processes import Child, WorkerDied, how_it_ended
 from talka.files import temporary_folder
 
@@ -46,8 +46,8 @@ class Surroundings(NamedTuple):
 class Forked(NamedTuple):
     """The channels to the leader of a gang's ranks and to each rank."""
 
-    leader: Mailbox
-    ranks: list[Mailbox]
+    leader: FrameChannel
+    ranks: list[FrameChannel]
 
 
 class ForkServer:
@@ -104,7 +104,7 @@ class ForkServer:
             os.close(store)
             for _, theirs in pairs:
                 theirs.close()
-        leader, *ranks = (Mailbox(own) for own, _ in pairs)
+        leader, *ranks = (FrameChannel(own) for own, _ in pairs)
         return Forked(leader, ranks)
 
     def how_it_ended(self, timeout_s: float) -> str:

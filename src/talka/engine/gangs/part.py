@@ -16,7 +16,7 @@ from typing import IO, Any, Final, NamedTuple
 from talka.engine import parcels
 from talka.engine.descriptors import limit_explained
 from talka.engine.gangs.fork_server import ForkServer, ForkServers, Surroundings, open_log, tail_of
-from talka.engine.local.mailbox import Mailbox
+from talka.engine.local.frame_channel import FrameChannel
 from talka.engine.local.processes import how_it_ended
 
 TORCH: Final = ("torch.distributed",)
@@ -55,8 +55,8 @@ class MachinePart:
     def __init__(self, spec: PartSpec, servers: ForkServers) -> None:
         self._spec, self._servers = spec, servers
         self._server: ForkServer | None = None
-        self._leader: Mailbox | None = None
-        self._mailboxes: dict[int, Mailbox] = {}
+        self._leader: FrameChannel | None = None
+        self._channels: dict[int, FrameChannel] = {}
         self._logs: dict[int, IO[bytes]] = {}
         self._ending: dict[int, float] = {}
         """Ranks that closed their channel, and the time at which they count as dead."""
@@ -78,14 +78,14 @@ class MachinePart:
         finally:
             os.close(mains)
         self._leader = forked.leader
-        self._mailboxes = dict(zip(spec.ranks, forked.ranks, strict=True))
+        self._channels = dict(zip(spec.ranks, forked.ranks, strict=True))
         for rank, hello, path in zip(spec.ranks, spec.hellos, spec.log_paths, strict=True):
             known = {
                 "main": places[hello["roles"][rank]],
                 "path": list(surroundings.path),
                 "log_path": None if path is None else str(path),
             }
-            self._mailboxes[rank].add({**hello, **known})
+            self._channels[rank].add({**hello, **known})
 
     def receive(self, timeout_s: float | None) -> list[RankMessage]:
         """Wait for messages; return none after the timeout or after `wake`."""
@@ -95,9 +95,9 @@ class MachinePart:
             timeout_s = left_s if timeout_s is None else min(timeout_s, left_s)
         ready = self._poll(timeout_s)
         messages: list[RankMessage] = []
-        for rank, mailbox in self._mailboxes.items():
-            if mailbox.fileno() in ready:
-                messages += self._received(rank, mailbox)
+        for rank, channel in self._channels.items():
+            if channel.fileno() in ready:
+                messages += self._received(rank, channel)
         if self._leader is not None and self._leader.fileno() in ready:
             messages += self._ends(self._leader)
         now_s = time.monotonic()
@@ -108,9 +108,9 @@ class MachinePart:
 
     def send(self, rank: int, frame: dict[str, Any]) -> None:
         """Send a frame to a rank; it is dropped if the rank has ended."""
-        mailbox = self._mailboxes[rank]
-        mailbox.add(frame)
-        if mailbox.has_leaving:
+        channel = self._channels[rank]
+        channel.add(frame)
+        if channel.has_leaving:
             self.wake()
 
     def end(self, rank: int) -> None:
@@ -132,8 +132,8 @@ class MachinePart:
         """End all ranks and everything that they started, and wait until they have ended."""
         if self._leader is not None:
             self._wait_for(self._leader)
-        for mailbox in self._mailboxes.values():
-            mailbox.close()
+        for channel in self._channels.values():
+            channel.close()
         if self._server is not None:
             self._servers.give_back(self._server)
             self._server = None
@@ -141,7 +141,7 @@ class MachinePart:
             log.close()
         os.close(self._wakeup)
 
-    def _wait_for(self, leader: Mailbox) -> None:
+    def _wait_for(self, leader: FrameChannel) -> None:
         """Close the channel to the leader for writing, and wait until the leader closes it, too."""
         leader.finish()
         has_forked = self._server is not None and self._server.has_forked
@@ -156,45 +156,45 @@ class MachinePart:
     def _poll(self, timeout_s: float | None) -> set[int]:
         poll = select.poll()
         poll.register(self._wakeup, select.POLLIN)
-        for mailbox in (*self._mailboxes.values(), self._leader):
-            if mailbox is not None and not mailbox.is_closed:
-                leaving = select.POLLOUT if mailbox.has_leaving else 0
-                poll.register(mailbox, select.POLLIN | leaving)
+        for channel in (*self._channels.values(), self._leader):
+            if channel is not None and not channel.is_closed:
+                leaving = select.POLLOUT if channel.has_leaving else 0
+                poll.register(channel, select.POLLIN | leaving)
         ready = poll.poll(None if timeout_s is None else 1000 * timeout_s)
-        for mailbox in self._mailboxes.values():
-            mailbox.flush()
+        for channel in self._channels.values():
+            channel.flush()
         found = {descriptor for descriptor, _ in ready}
         if self._wakeup in found:
             os.eventfd_read(self._wakeup)
         return found
 
-    def _received(self, rank: int, mailbox: Mailbox) -> list[RankMessage]:
+    def _received(self, rank: int, channel: FrameChannel) -> list[RankMessage]:
         """Return the messages of a rank that have arrived."""
         messages = []
-        for frame, descriptors in mailbox.receive():
+        for frame, descriptors in channel.receive():
             if self._server is not None:
                 self._server.has_forked = True
             if "result" in frame:
                 [content] = parcels.unwrap(frame["result"], descriptors)
                 frame = {"result": self._spec.result_form(content)}
             messages.append(RankMessage(rank, frame))
-        if mailbox.is_closed and rank not in self._ended:
+        if channel.is_closed and rank not in self._ended:
             self._ending[rank] = time.monotonic() + _ENDING_S
         return messages
 
-    def _ends(self, leader: Mailbox) -> list[RankMessage]:
+    def _ends(self, leader: FrameChannel) -> list[RankMessage]:
         """Return the ends of ranks that the leader has reported, after their last messages."""
         messages: list[RankMessage] = []
         for frame, _ in leader.receive():
             assert self._server is not None
             self._server.has_forked = True
             rank = self._spec.ranks[frame["position"]]
-            messages += self._received(rank, self._mailboxes[rank])
+            messages += self._received(rank, self._channels[rank])
             messages += self._end(rank, how_it_ended(frame["code"]))
         if leader.is_closed:
             how = self._how_leader_ended()
             for rank in self._spec.ranks:
-                messages += self._received(rank, self._mailboxes[rank])
+                messages += self._received(rank, self._channels[rank])
                 messages += self._end(rank, how)
         return messages
 

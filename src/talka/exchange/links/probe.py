@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from talka.channels import Group
-from talka.channels.operations import Send, new_buffer
+from talka.channels.operations import SendOperation, new_buffer
 from talka.errors import InvalidValueError
 from talka.exchange.links.hosts import hosts_of_all
 from talka.exchange.transport import Members, group_of
@@ -240,7 +240,7 @@ def _send_stream(other: _Other, chunk_bytes: int, num_chunks: int) -> None:
     """Send chunks without a pause; they share one buffer, as their content does not matter."""
     mailbox, rank = other.group.mailbox, other.group.global_ranks[other.rank]
     chunk = memoryview(bytes(chunk_bytes))
-    in_flight: deque[Send] = deque()
+    in_flight: deque[SendOperation] = deque()
     for _ in range(num_chunks):
         in_flight.append(mailbox.post_send(rank, chunk, tag=_STREAM, context=other.group.context))
         if len(in_flight) == _NUM_CHUNKS:

@@ -76,7 +76,7 @@ def parse_header(data: "bytes | bytearray | memoryview", max_message_bytes: int)
     if body_bytes > max_message_bytes:
         raise FrameError(f"announces {body_bytes} bytes, more than {max_message_bytes}")
     if kind in (FrameKind.REMOTE, FrameKind.PART) and description_bytes < REMOTE_PART.size:
-        raise FrameError("does not tell where its body is")
+        raise FrameError("lacks the address of its body")
     if kind > FrameKind.REMOTE and body_bytes:
         raise FrameError(f"of kind {kind.name} has a body")
     return FrameHeader(kind, description_bytes, context, tag, body_bytes)

@@ -9,9 +9,9 @@ import time
 from collections import deque
 from typing import Protocol
 
-from talka.channels.frames import HEADER, MAX_DESCRIPTION_BYTES, FrameHeader, parse_header
-from talka.channels.operations import Buffer, Send
-from talka.channels.streams import Stream
+from talka.channels.operations import Buffer, SendOperation
+from talka.channels.wire.frames import HEADER, MAX_DESCRIPTION_BYTES, FrameHeader, parse_header
+from talka.channels.wire.streams import ByteStream
 
 _READ_BYTES = 1 << 17
 _BUDGET_BYTES = 1 << 22
@@ -19,26 +19,26 @@ _BUDGET_BYTES = 1 << 22
 assert HEADER.size + MAX_DESCRIPTION_BYTES <= _READ_BYTES
 
 
-class Pause(Exception):  # not an error
+class InboxFull(Exception):  # not an error
     """The receiver has no room for this message yet."""
 
 
-class Sink(Protocol):
+class MessageSink(Protocol):
     """Receives the messages of a link."""
 
-    def begin(self, link: "Link", header: FrameHeader, description: bytes) -> Buffer | None:
-        """Return the memory for the body, or None if no body follows; raise `Pause`."""
+    def begin(self, link: "WireLink", header: FrameHeader, description: bytes) -> Buffer | None:
+        """Return the memory for the body, or None if no body follows; raise `InboxFull`."""
         ...
 
-    def end(self, link: "Link") -> None:
+    def end(self, link: "WireLink") -> None:
         """The body is complete."""
         ...
 
 
-class Link:
+class WireLink:
     """A connection to one rank."""
 
-    def __init__(self, stream: Stream, peer: int, *, is_outgoing: bool, pid: int = 0) -> None:
+    def __init__(self, stream: ByteStream, peer: int, *, is_outgoing: bool, pid: int = 0) -> None:
         self.stream, self.peer, self.is_outgoing = stream, peer, is_outgoing
         self.descriptor = stream.fileno()
         self.pid = pid
@@ -47,24 +47,24 @@ class Link:
         self.reader = Reader(stream)
         self.sending = threading.Lock()
         """Held while the parts of a message are sent: those of two threads must not mix."""
-        self.unread: dict[int, Send] = {}
+        self.unread: dict[int, SendOperation] = {}
         """Messages whose body the other end has not read yet, by number."""
         self.pending_bytes = 0
         """Bytes of messages that are not sent, or not read, yet."""
         self.last_read_s = time.monotonic()
         self.is_closing = False
-        """True if the other end said that it closes its channels."""
+        """True if the other end sends nothing more."""
 
 
 class Writer:
     """Bytes that wait until the stream has room. Messages are written whole, one after another."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
-        self._queue: deque[tuple[list[memoryview], Send | None]] = deque()
+        self._queue: deque[tuple[list[memoryview], SendOperation | None]] = deque()
         self._lock = threading.Lock()
 
-    def put(self, views: list[memoryview], send: Send | None, *, copy: bool) -> bool:
+    def put(self, views: list[memoryview], send: SendOperation | None, *, copy: bool) -> bool:
         """Write as much as the stream takes now; return whether that was all.
 
         With `copy`, the rest is copied, as the caller may change its memory. OSError if the
@@ -80,9 +80,9 @@ class Writer:
             self._queue.append((views, send))
             return False
 
-    def flush(self) -> list[Send]:
+    def flush(self) -> list[SendOperation]:
         """Write what waits; return sends that are complete by now. OSError as `put`."""
-        complete: list[Send] = []
+        complete: list[SendOperation] = []
         with self._lock:
             while self._queue:
                 views, send = self._queue[0]
@@ -95,7 +95,7 @@ class Writer:
                     complete.append(send)
         return complete
 
-    def abandon(self) -> list[Send]:
+    def abandon(self) -> list[SendOperation]:
         """Drop what waits, and return its sends."""
         with self._lock:
             sends = [send for _, send in self._queue if send is not None]
@@ -126,17 +126,17 @@ class Reader:
     A buffer collects short messages: one system call receives several of them.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._receive_into = stream.recv_into
         self._view = memoryview(bytearray(_READ_BYTES))
         self._start = self._stop = 0
         self._rest: memoryview | None = None
         """Part of the current body that has not arrived yet."""
 
-    def read(self, link: Link, sink: Sink, max_message_bytes: int) -> None:
+    def read(self, link: WireLink, sink: MessageSink, max_message_bytes: int) -> None:
         """Receive what there is, up to a budget, and pass messages to the sink.
 
-        Raises EOFError at the end of the stream, OSError, FrameError, or `Pause`; after a pause, the
+        Raises EOFError at the end of the stream, OSError, FrameError, or `InboxFull`; after a pause, the
         message is offered again.
         """
         budget = _BUDGET_BYTES
@@ -167,14 +167,14 @@ class Reader:
         self._view[:left] = self._view[self._start : self._stop]
         self._start, self._stop = 0, left
 
-    def _advance(self, link: Link, sink: Sink, rest: memoryview, count: int) -> None:
+    def _advance(self, link: WireLink, sink: MessageSink, rest: memoryview, count: int) -> None:
         if count == len(rest):
             self._rest = None
             sink.end(link)
         else:
             self._rest = rest[count:]
 
-    def _parse(self, link: Link, sink: Sink, max_message_bytes: int) -> None:
+    def _parse(self, link: WireLink, sink: MessageSink, max_message_bytes: int) -> None:
         """Pass on all that is in the buffer."""
         while self._start < self._stop:
             available = self._stop - self._start

@@ -19,7 +19,7 @@ _RECEIVE_BYTES = 1 << 18
 _RECEIVES_AT_ONCE = 64  # then others have their turn
 
 
-class Mailbox:
+class FrameChannel:
     """Frames from and to one process. One thread receives; several may call `add`."""
 
     def __init__(self, channel: socket.socket) -> None:

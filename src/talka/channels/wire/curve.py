@@ -1,8 +1,8 @@
 """Encrypted streams: CURVE of ZeroMQ, one pair of sockets for each link.
 
 ZeroMQ carries the stream in frames of at most 256 KB; what the frames mean is decided above, as for
-plain sockets. The initiator knows the public key of the acceptor from the rendezvous, so nobody can
-stand between them; the acceptor learns who the initiator is by the handshake inside.
+plain sockets. The initiator knows the public key of the acceptor from the rendezvous, so no other
+process can stand between them; the acceptor learns who the initiator is by the handshake inside.
 """
 
 import contextlib

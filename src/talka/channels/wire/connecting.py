@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import msgpack
 
-from talka.channels.curve import CurveKeys, CurveStream
-from talka.channels.handshake import ANSWER_BYTES, Initiator
-from talka.channels.link import Link
-from talka.channels.memory import allow_reading
 from talka.channels.rendezvous import Rendezvous
-from talka.channels.streams import (
+from talka.channels.wire.curve import CurveKeys, CurveStream
+from talka.channels.wire.handshake import ANSWER_BYTES, Initiator
+from talka.channels.wire.link import WireLink
+from talka.channels.wire.memory import allow_reading
+from talka.channels.wire.streams import (
+    ByteStream,
     Location,
     SocketStream,
-    Stream,
     connected,
     listen_tcp,
     listen_unix,
@@ -87,7 +87,7 @@ class Connector:
         """Return whether a rank runs on this machine and in the same namespaces."""
         return self.location_of(rank).machine == self._locations[self.rank].machine
 
-    def open_link(self, rank: int, is_lost: Callable[[], bool]) -> Link:
+    def open_link(self, rank: int, is_lost: Callable[[], bool]) -> WireLink:
         """Connect to a rank and prove the secret; retry until it listens.
 
         Raises ConnectionFailedError, or LostWorkerError if it has ended.
@@ -109,7 +109,7 @@ class Connector:
                 raise self._failure(rank, location, problem, is_local=is_local) from problem
             time.sleep(_RETRY_S)
 
-    def _opened(self, rank: int, location: Location, *, is_local: bool) -> Link:
+    def _opened(self, rank: int, location: Location, *, is_local: bool) -> WireLink:
         initiator = Initiator(self.secret, rank=self.rank, to=rank)
         if self.curve is not None and not is_local:
             curve = CurveStream.connected(
@@ -120,7 +120,7 @@ class Connector:
                 curve.sendall(initiator.hello)
                 curve.sendall(initiator.proof(receive_exactly(curve, ANSWER_BYTES)))
                 on_failure.pop_all()
-            return Link(curve, rank, is_outgoing=True)
+            return WireLink(curve, rank, is_outgoing=True)
         connection = connected(location, is_local=is_local, timeout_s=_HANDSHAKE_S)
         with contextlib.ExitStack() as on_failure:
             on_failure.callback(connection.close)
@@ -128,8 +128,8 @@ class Connector:
             connection.sendall(initiator.proof(receive_exactly(connection, ANSWER_BYTES)))
             reads_memory = is_local and receive_exactly(connection, 1) == READS_MEMORY
             on_failure.pop_all()
-        stream: Stream = SocketStream(connection)
-        return Link(stream, rank, is_outgoing=True, pid=os.getpid() if reads_memory else 0)
+        stream: ByteStream = SocketStream(connection)
+        return WireLink(stream, rank, is_outgoing=True, pid=os.getpid() if reads_memory else 0)
 
     def _failure(
         self, rank: int, location: Location, problem: Exception, *, is_local: bool

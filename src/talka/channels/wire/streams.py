@@ -20,11 +20,11 @@ _BACKLOG: Final = 512
 _MAX_VIEWS: Final = 64
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """One end of a connection."""
 
     poll_s: float | None
-    """Seconds after which a waiting thread looks again, if a descriptor alone does not tell."""
+    """Seconds after which a waiting thread looks again; None if the descriptor is enough."""
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when bytes arrive or the other end closes."""
@@ -91,7 +91,7 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 class Location(NamedTuple):
-    """Where a process listens, as it publishes it at the rendezvous."""
+    """Addresses of a process, as it publishes them at the rendezvous."""
 
     machine: str
     """Machine, network namespace, process namespace and user: equal if a Unix socket connects."""

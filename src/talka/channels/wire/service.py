@@ -8,37 +8,53 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
-from talka.channels.connecting import READS_MEMORY, READS_STREAM, Connector
-from talka.channels.frames import FrameKind, packed_header
-from talka.channels.handshake import HELLO_BYTES, PROOF_BYTES, Acceptor
-from talka.channels.link import Link
-from talka.channels.memory import address_of, read_memory
-from talka.channels.streams import SocketStream, pid_of_peer
+from talka.channels.operations import SendOperation
+from talka.channels.wire.connecting import READS_MEMORY, READS_STREAM, Connector
+from talka.channels.wire.frames import FrameKind, packed_header
+from talka.channels.wire.handshake import HELLO_BYTES, PROOF_BYTES, Acceptor
+from talka.channels.wire.link import WireLink
+from talka.channels.wire.memory import address_of, read_memory
+from talka.channels.wire.streams import SocketStream, pid_of_peer
 from talka.errors import FrameError
 from talka.guard import Caught, logger
-
-if TYPE_CHECKING:
-    from talka.channels.mailbox import Mailbox
 
 _HANDSHAKE_S: Final = 5.0
 _MAX_HANDSHAKES: Final = 64
 _PROBE: Final = struct.pack("<Q", 0x74616C6B61)
 
 
+class Silence(Protocol):
+    """The option that the service uses."""
+
+    @property
+    def silence_s(self) -> float | None: ...
+
+
+class Served(Protocol):
+    """The mailbox, as the service uses it."""
+
+    @property
+    def options(self) -> Silence: ...
+    def accept(self, link: WireLink) -> None: ...
+    def incoming(self) -> list[WireLink]: ...
+    def fail_link(self, link: WireLink, error: Exception) -> None: ...
+    def complete_sends(self, sends: Sequence[SendOperation]) -> None: ...
+
+
 class Service:
     """Accepts links, checks who opens them, and flushes queues."""
 
-    def __init__(self, mailbox: "Mailbox", connector: Connector) -> None:
+    def __init__(self, mailbox: Served, connector: Connector) -> None:
         self._mailbox, self._connector = mailbox, connector
         self.refused: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._handshakes: dict[int, tuple[socket.socket, _Handshake]] = {}
         self._encrypted: dict[int, _Handshake] = {}
-        self._flushing: dict[int, Link] = {}
-        self._new: list[Link] = []
+        self._flushing: dict[int, WireLink] = {}
+        self._new: list[WireLink] = []
         self._is_closed = False
         self._epoll = select.epoll()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,13 +71,13 @@ class Service:
         """Start the thread."""
         self._thread.start()
 
-    def flush_later(self, link: Link) -> None:
+    def flush_later(self, link: WireLink) -> None:
         """Send what waits in a link when its stream has room."""
         with self._lock:
             self._new.append(link)
         self._wake()
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: WireLink) -> None:
         """Stop to flush a link that is about to be closed."""
         with self._lock:
             if self._flushing.pop(link.descriptor, None) is not None:
@@ -142,13 +158,13 @@ class Service:
                 self.forget(link)
                 self._flush_if_filled(link)
 
-    def _flush_if_filled(self, link: Link) -> None:
+    def _flush_if_filled(self, link: WireLink) -> None:
         """Continue with a link that was filled after its queue was found empty."""
         if not link.writer.is_empty:
             self.flush_later(link)
 
     def _send_alive(self) -> None:
-        """Tell every rank that sends to this one that this process is running."""
+        """Send a sign of life to every rank that sends to this one."""
         for link in self._mailbox.incoming():
             with contextlib.suppress(OSError):
                 if link.writer.is_empty:
@@ -192,7 +208,7 @@ class Service:
         if connection.family == socket.AF_UNIX:
             pid = _readable_pid(connection)
             connection.send(READS_MEMORY if pid else READS_STREAM)
-        self._mailbox.accept(Link(SocketStream(connection), source, is_outgoing=False, pid=pid))
+        self._mailbox.accept(WireLink(SocketStream(connection), source, is_outgoing=False, pid=pid))
 
     def _drop(self, connection: socket.socket, reason: str) -> None:
         self._end_handshake(connection)
@@ -228,7 +244,7 @@ class Service:
             source = self._encrypted.pop(peer).acceptor.source
             del self._connector.curve_streams[peer]
             stream.established()
-            self._mailbox.accept(Link(stream, source, is_outgoing=False))
+            self._mailbox.accept(WireLink(stream, source, is_outgoing=False))
 
 
 class _Handshake:

@@ -6,14 +6,14 @@ import socket
 import pytest
 
 from talka.engine.local import wire
-from talka.engine.local.mailbox import Mailbox
+from talka.engine.local.frame_channel import FrameChannel
 
 
 @pytest.fixture
 def pair():
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        mailbox = Mailbox(ours)
+        mailbox = FrameChannel(ours)
         yield mailbox, theirs
         mailbox.close()
 
@@ -55,7 +55,7 @@ def test_a_receiver_that_does_not_read_delays_nothing(pair):
         mailbox.add(frame)
     assert mailbox.has_leaving
     theirs.settimeout(0)
-    remote, received = Mailbox(theirs), []
+    remote, received = FrameChannel(theirs), []
     while len(received) < 2:
         received += [value for value, _ in remote.receive()]
         mailbox.flush()

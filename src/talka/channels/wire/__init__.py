@@ -1,0 +1,1 @@
+"""Connections between two processes: streams of bytes, who may use them, and messages in them."""
