@@ -5,6 +5,7 @@ Arrow                   the body is an Arrow IPC file
 plain values            msgpack: None, bool, int, float, str, bytes; lists, tuples, dicts of them
 """
 
+import math
 import sys
 from typing import Any, Final
 
@@ -21,6 +22,12 @@ _MAX_DIMENSIONS: Final = 64
 _NAMED_BY_NUMPY: Final = "biufc"
 _WITHOUT_NUMPY: Final = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 """Types of tensors that numpy does not have, and those with the same number of bytes."""
+_TENSOR_TYPES: Final = frozenset(_WITHOUT_NUMPY) | {
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "float32", "float64", "complex64", "complex128",
+}  # fmt: skip
+_MAX_VALUES: Final = 1 << 62
+"""Values of an array that numpy can describe, also of an empty one, without its zeros."""
 
 
 def encoded(value: Any) -> tuple[bytes, Buffer]:
@@ -32,6 +39,8 @@ def encoded(value: Any) -> tuple[bytes, Buffer]:
         return _described(_ARRAY, value.dtype.str, value.shape), _memory(value)
     if is_tensor(value):
         name = str(value.dtype).removeprefix("torch.")
+        if name not in _TENSOR_TYPES or str(value.layout) != "torch.strided":
+            raise NotStorableError(f"a tensor of {value.dtype} with layout {value.layout}")
         return _described(_TENSOR, name, value.shape), _memory(array_of(value))
     if isinstance(value, np.ndarray) and value.ndim and not value.dtype.hasobject:
         return _described(_ARRAY, dtype_text(value.dtype), value.shape), _memory(value)
@@ -56,9 +65,9 @@ def decoded(description: bytes, body: Buffer) -> Any:
         return _shaped(body, _numpy_type(name), shape)
     import torch
 
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
+    if name not in _TENSOR_TYPES:
         raise FrameError(f"has a tensor of unknown type {name[:40]!r}")
+    dtype = getattr(torch, name)
     array = _shaped(body, np.dtype(_WITHOUT_NUMPY.get(name, name)), shape)
     tensor = torch.from_numpy(array)
     return tensor.view(dtype) if name in _WITHOUT_NUMPY else tensor
@@ -111,16 +120,18 @@ def _numpy_type(name: str) -> "np.dtype[Any]":
         raise FrameError("has an array of unknown type") from error
     if dtype.hasobject:
         raise FrameError("has an array of objects")
+    if not dtype.itemsize:  # numpy would make arrays of another type, as long as the sender likes
+        raise FrameError("has an array of values without bytes")
     return dtype
 
 
 def _shaped(body: Buffer, dtype: "np.dtype[Any]", shape: list[int]) -> "np.ndarray[Any, Any]":
-    count = 1
-    for length in shape:
-        count *= length
+    count = math.prod(shape)
+    if math.prod(length for length in shape if length) * dtype.itemsize > _MAX_VALUES:
+        raise FrameError("has an array with too many values")
     if count * dtype.itemsize != len(body):
         raise FrameError(f"has {len(body)} bytes for an array of {count} values of {dtype}")
-    if not count or not dtype.itemsize:
+    if not count:
         return np.zeros(shape, dtype)
     return np.frombuffer(body, dtype).reshape(shape)
 
@@ -131,3 +142,5 @@ def check_sendable(value: Any) -> None:
         to_storable(value)
     elif isinstance(value, np.ndarray) and value.dtype.hasobject:
         raise NotStorableError(f"a numpy array of {value.dtype}")
+    else:
+        encoded(value)
