@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from talka.channels.operations import Buffer, bytes_of
-from talka.errors import FrameError, NotStorableError
+from talka.errors import FrameError, InvalidValueError, NotStorableError
 from talka.values import PackedValue, dtype_of, dtype_text, from_foreign, to_buffer, to_storable
 
 _PLAIN, _ARROW, _ARRAY, _TENSOR = "plain", "arrow", "array", "tensor"
@@ -71,6 +71,21 @@ def decoded(description: bytes, body: Buffer) -> Any:
     array = _shaped(body, np.dtype(_WITHOUT_NUMPY.get(name, name)), shape)
     tensor = torch.from_numpy(array)
     return tensor.view(dtype) if name in _WITHOUT_NUMPY else tensor
+
+
+def memory_for(out: Any) -> Buffer:
+    """Return the memory of an array or tensor into which a value is received.
+
+    Raises InvalidValueError for one that has gaps or cannot be written: its bytes would be a copy.
+    """
+    if isinstance(out, np.ndarray):
+        is_good = out.flags.c_contiguous and out.flags.writeable and not out.dtype.hasobject
+    else:
+        is_good = is_tensor(out) and out.is_contiguous() and str(out.device) == "cpu"
+    if not is_good:
+        allowed = "an array or tensor on the CPU, writable and without gaps"
+        raise InvalidValueError("out", type(out).__name__, allowed)
+    return encoded(out)[1] if out.ndim else encoded(out.reshape(1))[1]
 
 
 def is_tensor(value: object) -> bool:
