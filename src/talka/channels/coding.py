@@ -5,6 +5,7 @@ Arrow                   the body is an Arrow IPC file
 plain values            msgpack: None, bool, int, float, str, bytes; lists, tuples, dicts of them
 """
 
+import math
 import sys
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from talka.channels.operations import Buffer, bytes_of
-from talka.errors import FrameError, NotStorableError
+from talka.errors import FrameError, InvalidValueError, NotStorableError
 from talka.values import PackedValue, dtype_of, dtype_text, from_foreign, to_buffer, to_storable
 
 _PLAIN, _ARROW, _ARRAY, _TENSOR = "plain", "arrow", "array", "tensor"
@@ -21,6 +22,12 @@ _MAX_DIMENSIONS: Final = 64
 _NAMED_BY_NUMPY: Final = "biufc"
 _WITHOUT_NUMPY: Final = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 """Types of tensors that numpy does not have, and those with the same number of bytes."""
+_TENSOR_TYPES: Final = frozenset(_WITHOUT_NUMPY) | {
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "float32", "float64", "complex64", "complex128",
+}  # fmt: skip
+_MAX_VALUES: Final = 1 << 62
+"""Values of an array that numpy can describe, also of an empty one, without its zeros."""
 
 
 def encoded(value: Any) -> tuple[bytes, Buffer]:
@@ -32,6 +39,8 @@ def encoded(value: Any) -> tuple[bytes, Buffer]:
         return _described(_ARRAY, value.dtype.str, value.shape), _memory(value)
     if is_tensor(value):
         name = str(value.dtype).removeprefix("torch.")
+        if name not in _TENSOR_TYPES or str(value.layout) != "torch.strided":
+            raise NotStorableError(f"a tensor of {value.dtype} with layout {value.layout}")
         return _described(_TENSOR, name, value.shape), _memory(array_of(value))
     if isinstance(value, np.ndarray) and value.ndim and not value.dtype.hasobject:
         return _described(_ARRAY, dtype_text(value.dtype), value.shape), _memory(value)
@@ -56,12 +65,27 @@ def decoded(description: bytes, body: Buffer) -> Any:
         return _shaped(body, _numpy_type(name), shape)
     import torch
 
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
+    if name not in _TENSOR_TYPES:
         raise FrameError(f"has a tensor of unknown type {name[:40]!r}")
+    dtype = getattr(torch, name)
     array = _shaped(body, np.dtype(_WITHOUT_NUMPY.get(name, name)), shape)
     tensor = torch.from_numpy(array)
     return tensor.view(dtype) if name in _WITHOUT_NUMPY else tensor
+
+
+def memory_for(out: Any) -> Buffer:
+    """Return the memory of an array or tensor into which a value is received.
+
+    Raises InvalidValueError for one that has gaps or cannot be written: its bytes would be a copy.
+    """
+    if isinstance(out, np.ndarray):
+        is_good = out.flags.c_contiguous and out.flags.writeable and not out.dtype.hasobject
+    else:
+        is_good = is_tensor(out) and out.is_contiguous() and str(out.device) == "cpu"
+    if not is_good:
+        allowed = "an array or tensor on the CPU, writable and without gaps"
+        raise InvalidValueError("out", type(out).__name__, allowed)
+    return encoded(out)[1] if out.ndim else encoded(out.reshape(1))[1]
 
 
 def is_tensor(value: object) -> bool:
@@ -111,16 +135,18 @@ def _numpy_type(name: str) -> "np.dtype[Any]":
         raise FrameError("has an array of unknown type") from error
     if dtype.hasobject:
         raise FrameError("has an array of objects")
+    if not dtype.itemsize:  # numpy would make arrays of another type, as long as the sender likes
+        raise FrameError("has an array of values without bytes")
     return dtype
 
 
 def _shaped(body: Buffer, dtype: "np.dtype[Any]", shape: list[int]) -> "np.ndarray[Any, Any]":
-    count = 1
-    for length in shape:
-        count *= length
+    count = math.prod(shape)
+    if math.prod(length for length in shape if length) * dtype.itemsize > _MAX_VALUES:
+        raise FrameError("has an array with too many values")
     if count * dtype.itemsize != len(body):
         raise FrameError(f"has {len(body)} bytes for an array of {count} values of {dtype}")
-    if not count or not dtype.itemsize:
+    if not count:
         return np.zeros(shape, dtype)
     return np.frombuffer(body, dtype).reshape(shape)
 
@@ -131,3 +157,5 @@ def check_sendable(value: Any) -> None:
         to_storable(value)
     elif isinstance(value, np.ndarray) and value.dtype.hasobject:
         raise NotStorableError(f"a numpy array of {value.dtype}")
+    else:
+        encoded(value)

@@ -9,7 +9,7 @@ from talka.channels.operations import Buffer, Operation, ReceiveOperation, new_b
 from talka.channels.wire.frames import REMOTE_PART, FrameHeader, FrameKind, packed_header
 from talka.channels.wire.link import InboxFull, WireLink
 from talka.channels.wire.memory import read_memory
-from talka.errors import FrameError, LostWorkerError
+from talka.errors import ChannelTimeoutError, FrameError, LostWorkerError
 
 
 class Delivery:
@@ -37,16 +37,31 @@ class Delivery:
         self._lock, self._inbox_bytes = lock, inbox_bytes
         self._complete, self._flush_later = complete, flush_later
         self._current: dict[WireLink, Arrival] = {}
+        """Message whose body comes through the stream of a link."""
+        self._partial: dict[tuple[WireLink, int], Arrival] = {}
+        """Remote messages of which parts are missing, by the number of their first part."""
         self._links: dict[int, WireLink] = {}
 
     def add(self, link: WireLink) -> None:
         """Note the link on which a rank sends its messages."""
         self._links[link.peer] = link
 
-    def remove(self, link: WireLink) -> ReceiveOperation | None:
-        """Forget a link that has ended; return the receive whose body was arriving on it."""
-        arrival = self._current.pop(link, None)
-        return None if arrival is None else arrival.receive
+    def remove(self, link: WireLink) -> list[ReceiveOperation]:
+        """Forget a link that has ended; return the receives whose bodies were arriving on it."""
+        keys = [key for key in list(self._partial) if key[0] is link]
+        arrivals = [self._partial.pop(key, None) for key in keys]
+        arrivals.append(self._current.pop(link, None))
+        receives = [None if arrival is None else arrival.receive for arrival in arrivals]
+        return [receive for receive in receives if receive is not None]
+
+    def forget(self, context: int) -> list[ReceiveOperation]:
+        """Drop the messages of a context, and let their senders continue; return its receives."""
+        with self._lock:
+            receives, arrivals = self.matching.forget(context)
+            parts = [(arrival, part) for arrival in arrivals for part in _dropped(arrival)]
+        for arrival, part in parts:
+            self._answer(self._links[arrival.source], part)
+        return receives
 
     def post(self, receive: ReceiveOperation) -> bool:
         """Take the message for a receive if it has begun to arrive; otherwise return False."""
@@ -56,10 +71,11 @@ class Delivery:
                 return False
             self._assign(arrival, receive)
             parts, arrival.parts = arrival.parts, []
+            is_complete = arrival.is_complete  # later, `end` hands it over
         if arrival.is_remote:
             for part in parts:
                 self._read_part(arrival, part)
-        elif arrival.is_complete:
+        elif is_complete:
             self._hand_over(arrival)
         return True
 
@@ -83,8 +99,14 @@ class Delivery:
         """Find memory for the body of a message."""
         if link.is_outgoing:
             raise FrameError("comes back on a link that only sends")
-        if header.kind is FrameKind.PART:
-            self._announce(self._partial(link), link, description)
+        if header.kind in (FrameKind.PART, FrameKind.CANCEL):
+            partial = self._partial.pop((link, header.tag), None)
+            if partial is None:
+                raise FrameError("continues a message that has not begun")
+            if header.kind is FrameKind.PART:
+                self._announce(partial, link, description, header.tag)
+            else:
+                self._cancel(partial, link)
             return None
         key = (header.context, header.tag)
         is_remote = header.kind is FrameKind.REMOTE
@@ -98,7 +120,7 @@ class Delivery:
             else:
                 self._keep(link, key, arrival)
         if is_remote:
-            self._announce(arrival, link, description)
+            self._announce(arrival, link, description, REMOTE_PART.unpack_from(description)[1])
             return None
         self._current[link] = arrival
         if receive is None or receive.error is not None:
@@ -152,13 +174,19 @@ class Delivery:
 
     # Bodies in the memory of their sender.
 
-    def _partial(self, link: WireLink) -> Arrival:
-        arrival = self._current.get(link)
-        if arrival is None or not arrival.is_remote:
-            raise FrameError("continues a message that has not begun")
-        return arrival
+    def _cancel(self, arrival: Arrival, link: WireLink) -> None:
+        """Drop a message that its sender gave up."""
+        with self._lock:
+            receive, parts = arrival.receive, _dropped(arrival)
+            if receive is None:
+                self.matching.discard(arrival)
+            elif not receive.is_done:
+                receive.error = ChannelTimeoutError(f"send of rank {link.peer}, which gave up", 0.0)
+                self._complete(receive)
+        for part in parts:
+            self._answer(link, part)
 
-    def _announce(self, arrival: Arrival, link: WireLink, description: bytes) -> None:
+    def _announce(self, arrival: Arrival, link: WireLink, description: bytes, message: int) -> None:
         """Note a part of a remote body; read it if the message is awaited."""
         address, number, num_bytes = REMOTE_PART.unpack_from(description)
         if not link.pid:
@@ -168,14 +196,16 @@ class Delivery:
         part = RemotePart(address, number, arrival.num_announced, num_bytes)
         arrival.num_announced += num_bytes
         if arrival.num_announced < arrival.num_bytes:
-            self._current[link] = arrival
-        else:
-            self._current.pop(link, None)
+            self._partial[link, message] = arrival
         with self._lock:
-            if arrival.receive is None:
+            is_dropped = arrival.is_dropped
+            if arrival.receive is None and not is_dropped:
                 arrival.parts.append(part)
                 return
-        self._read_part(arrival, part)
+        if is_dropped:
+            self._answer(link, part)
+        else:
+            self._read_part(arrival, part)
 
     def _read_part(self, arrival: Arrival, part: RemotePart) -> None:
         """Copy a part from the memory of its sender, and acknowledge it."""
@@ -187,11 +217,22 @@ class Delivery:
                 read_memory(link.pid, part.address, into)
         except OSError as error:
             receive.error = LostWorkerError((arrival.source,), error.strerror or str(error))
-        done = memoryview(packed_header(FrameKind.DONE, tag=part.number))
-        with contextlib.suppress(OSError):  # the reader notices the end of the link
-            if not link.writer.put([done], None, copy=True):
-                self._flush_later(link)
+        self._answer(link, part)
         with self._lock:
             arrival.num_read += part.num_bytes
             if arrival.is_complete:
                 self._complete(receive)
+
+    def _answer(self, link: WireLink, part: RemotePart) -> None:
+        """Tell the sender that it may use the memory of a part again."""
+        done = memoryview(packed_header(FrameKind.DONE, tag=part.number))
+        with contextlib.suppress(OSError):  # the reader notices the end of the link
+            if not link.writer.put([done], None, copy=True):
+                self._flush_later(link)
+
+
+def _dropped(arrival: Arrival) -> list[RemotePart]:
+    """Return the parts that nobody will read. With the lock."""
+    arrival.is_dropped = True
+    parts, arrival.parts = arrival.parts, []
+    return parts

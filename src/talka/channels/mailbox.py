@@ -123,24 +123,34 @@ class Mailbox:
             raise LostWorkerError((to,), self.lost[to])
 
     def post_receive(
-        self, source: int | None, *, tag: int, context: int = 0, into: Buffer | None = None
+        self,
+        source: int | None,
+        *,
+        tag: int,
+        context: int = 0,
+        into: Buffer | None = None,
+        is_exact: bool = False,
     ) -> ReceiveOperation:
-        """Start to receive a message from a rank, or from any; `into` is memory for its body."""
+        """Start to receive a message from a rank, or from any; `into` is memory for its body.
+
+        A body that is longer is an error; with `is_exact`, one that is shorter, too.
+        """
         self._check_open()
         receive = ReceiveOperation(self, source, context, tag, into)
+        receive.is_exact = is_exact
         if source is not None and source != self.rank and source not in self._outgoing:
             with contextlib.suppress(LostWorkerError):
                 self.link_to(source)  # if the rank ends, this link ends
         if not self._delivery.post(receive):
             self._reading.resume()
-            if source in self.lost:
+            if source in self.lost or (source is None and self.lost):
                 with self._lock:
                     self._fail_if_hopeless(receive)
         return receive
 
     def wait(self, operation: Operation, timeout_s: float | None = None) -> None:
         """Wait until an operation is done; it keeps its error."""
-        deadline = _deadline(timeout_s)
+        deadline, start_s = _deadline(timeout_s), time.monotonic()
         while not operation.is_done:
             left_s = _left(deadline)
             if left_s is not None and left_s <= 0:
@@ -149,7 +159,8 @@ class Mailbox:
                         self._delivery.matching.withdraw(operation)
                 assert timeout_s is not None
                 raise ChannelTimeoutError(str(operation), timeout_s)
-            self._check_silence(operation)
+            if operation.peer is not None:
+                self.check_silence(operation.peer, start_s)
             self._reading.progress(lambda: operation.is_done, left_s)
 
     def add_listener(self, listener: Callable[[int, str], object]) -> None:
@@ -172,8 +183,12 @@ class Mailbox:
 
     def forget(self, context: int) -> None:
         """Drop receives and messages of a group that is closed."""
+        receives = self._delivery.forget(context)
         with self._lock:
-            self._delivery.matching.forget(context)
+            for receive in receives:
+                receive.error = ChannelClosedError()
+                self.complete(receive)
+        self._reading.wake()
 
     def machines(self, ranks: Sequence[int]) -> list[str]:
         """Return an identifier of the machine of each rank."""
@@ -254,12 +269,12 @@ class Mailbox:
         """Close a link that ended or broke, and lose its rank."""
         if not self._reading.remove(link):
             return
-        receive = self._delivery.remove(link)
+        receives = self._delivery.remove(link)
         self.lose(link.peer, "it has closed its channels" if link.is_closing else _reason(error))
         with self._lock:
             if not link.is_outgoing:
                 self._fail_receives(link.peer)
-            if receive is not None:
+            for receive in receives:
                 self.fail(receive, link.peer)
         self._service.forget(link)
         link.stream.close()
@@ -335,8 +350,7 @@ class Mailbox:
         self._fail_awaiting(rank)
 
     def _fail_awaiting(self, rank: int) -> None:
-        is_last = len(self.lost) >= self.size - 1
-        for receive in self._delivery.matching.lost(rank, is_last=is_last):
+        for receive in self._delivery.matching.lost(rank, is_last=self._is_alone()):
             self.fail(receive, rank)
 
     def _fail_sends(self, link: WireLink) -> None:
@@ -347,21 +361,29 @@ class Mailbox:
             link.unread.clear()
 
     def _fail_if_hopeless(self, receive: ReceiveOperation) -> None:
-        """Fail a receive from a rank that has ended and whose messages are all read."""
+        """Fail a receive from a rank that has ended, or from any if all have; with the lock."""
         rank = receive.peer
-        if rank is not None and not self._reading.is_read(rank):
+        if self._is_alone() if rank is None else not self._reading.is_read(rank):
             self._delivery.matching.withdraw(receive)
-            self.fail(receive, rank)
+            self.fail(receive, max(self.lost) if rank is None else rank)
 
-    def _check_silence(self, operation: Operation) -> None:
+    def _is_alone(self) -> bool:
+        """Return whether all other ranks have ended and their messages are read. With the lock."""
+        return len(self.lost) >= self.size - 1 and not self._reading.reads_any()
+
+    def check_silence(self, rank: int, since_s: float) -> None:
+        """Lose a rank that has been silent for too long since this process began to wait for it.
+
+        While this process did not wait it did not read, so signs of life may still be unread.
+        """
         limit_s = self.options.silence_s
-        if limit_s is None or operation.peer is None or operation.peer in self.lost:
+        if limit_s is None or rank in self.lost:
             return
-        silent_s = time.monotonic() - self._reading.last_read_s(operation.peer)
+        silent_s = time.monotonic() - max(since_s, self._reading.last_read_s(rank))
         if silent_s > limit_s:
             error = TimeoutError(f"no sign of life for {silent_s:.1f} s")
             for link in self._reading.links():
-                if link.peer == operation.peer:
+                if link.peer == rank:
                     self.fail_link(link, error)
 
     def _living(self) -> list[WireLink]:

@@ -41,6 +41,8 @@ class Arrival:
     """Bytes of all parts that were announced."""
     num_read: int = 0
     """Bytes that are in this process."""
+    is_dropped: bool = False
+    """True if nobody will receive it: parts that still come are answered and not read."""
 
     @property
     def is_complete(self) -> bool:
@@ -135,10 +137,22 @@ class Matching:
             if not arrivals:
                 del self._arrivals[key]
 
-    def forget(self, context: int) -> None:
-        """Drop receives and messages of one context."""
-        for waiting in (self._receives, self._arrivals):
-            for key in [key for key in waiting if key[0] == context]:
-                for message in waiting.pop(key):
-                    if isinstance(message, Arrival) and message.data is not None:
-                        self.inbox_bytes -= message.num_bytes
+    def discard(self, arrival: Arrival) -> None:
+        """Forget one message."""
+        for key, arrivals in list(self._arrivals.items()):
+            if arrival in arrivals:
+                arrivals.remove(arrival)
+                if arrival.data is not None:
+                    self.inbox_bytes -= arrival.num_bytes
+            if not arrivals:
+                del self._arrivals[key]
+
+    def forget(self, context: int) -> tuple[list[ReceiveOperation], list[Arrival]]:
+        """Return and remove the receives and messages of one context."""
+        receives, arrivals = list[ReceiveOperation](), list[Arrival]()
+        for key in [key for key in self._receives if key[0] == context]:
+            receives += self._receives.pop(key)
+        for key in [key for key in self._arrivals if key[0] == context]:
+            arrivals += self._arrivals.pop(key)
+        self.inbox_bytes -= sum(each.num_bytes for each in arrivals if each.data is not None)
+        return receives, arrivals

@@ -17,7 +17,7 @@ import numpy as np
 
 from talka.channels.calls import CallLog
 from talka.channels.choosing import ASSUMED, assumed_network, check_algorithm, choose
-from talka.channels.coding import decoded, encoded
+from talka.channels.coding import decoded, encoded, memory_for
 from talka.channels.collectives import direct, ring, tree, waiting
 from talka.channels.collectives.port import run
 from talka.channels.mailbox import Mailbox
@@ -143,8 +143,10 @@ class Channels(ABC):
 
     def _post(self, source: int | None, tag: int, out: Any) -> ReceiveOperation:
         peer = None if source is None else self._peer(source, "source")
-        into = None if out is None else encoded(out)[1]
-        return self.mailbox.post_receive(peer, tag=tag, context=self.context, into=into)
+        into = None if out is None else memory_for(out)
+        return self.mailbox.post_receive(
+            peer, tag=tag, context=self.context, into=into, is_exact=True
+        )
 
     def _received(self, receive: ReceiveOperation, out: Any, timeout_s: float | None = None) -> Any:
         receive.wait(timeout_s)
@@ -208,10 +210,11 @@ class Channels(ABC):
         )
         source = family.parent if is_tree else root
         assert source is not None
-        into = None if out is None else encoded(out)[1]
+        into = None if out is None else memory_for(out)
         message = call.receive_message(source, None if is_tree else into)
         if message.description:
             call.num_bytes = len(message.data)
+            call.buffer(call.num_bytes, into)  # raises if `out` is longer
             return decoded(message.description, message.data) if out is None else out
         if is_tree:
             data = bytes(message.data)
@@ -242,7 +245,7 @@ class Channels(ABC):
             sends = [call.send_value(values[peer], peer) for peer in call.others()]
             call.num_bytes = sum(send.num_bytes for send in sends)
             call.keep(sends)
-            return values[root]
+            return _placed(values[root], out)
 
     def gather(
         self, value: Any, *, root: int = 0, out: Sequence[Any] | None = None
@@ -277,7 +280,7 @@ class Channels(ABC):
 
     def _collected(self, call: Round, own: Any, out: Sequence[Any] | None) -> list[Any]:
         received = call.receive_values(call.others(), out)
-        received[self.rank] = own
+        received[self.rank] = _placed(own, None if out is None else out[self.rank])
         return [received[rank] for rank in range(self.size)]
 
     def reduce(
@@ -361,6 +364,14 @@ _ALL_REDUCTIONS: Final = {
     "gathered": direct.gathered_all_reduce,
     "tree": tree.tree_all_reduce,
 }
+
+
+def _placed(value: Any, out: Any) -> Any:
+    """Return this rank's own value, in the memory that was given for it."""
+    if out is None or out is value:
+        return value
+    out[...] = value
+    return out
 
 
 def tag_number(tag: int | str) -> int:

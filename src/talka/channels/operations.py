@@ -55,13 +55,15 @@ class SendOperation(Operation):
 class ReceiveOperation(Operation):
     """A message that is awaited: from one rank, or from any."""
 
-    __slots__ = ("context", "data", "description", "into", "source")
+    __slots__ = ("context", "data", "description", "into", "is_exact", "source")
 
     def __init__(
         self, waiter: Waiter, peer: int | None, context: int, tag: int, into: Buffer | None
     ) -> None:
         super().__init__(waiter, peer, tag)
         self.context, self.into = context, into
+        self.is_exact = False
+        """True if a message that is shorter than `into` is an error."""
         self.source = -1
         """Rank that sent it; valid when it is done."""
         self.description = b""
@@ -69,10 +71,10 @@ class ReceiveOperation(Operation):
         """Body: the beginning of `into`, or new memory."""
 
     def room_for(self, num_bytes: int) -> Buffer:
-        """Return the memory for a body; ValueError if it is longer than `into`."""
+        """Return the memory for a body; ValueError if it does not fit into `into`."""
         if self.into is None:
             self.data = new_buffer(num_bytes)
-        elif num_bytes <= len(self.into):
+        elif num_bytes == len(self.into) or (num_bytes < len(self.into) and not self.is_exact):
             self.data = self.into[:num_bytes]
         else:
             raise ValueError(

@@ -14,6 +14,7 @@ from talka.channels.wire.frames import FrameHeader, FrameKind
 from talka.channels.wire.link import InboxFull, WireLink
 from talka.errors import ChannelClosedError, FrameError
 
+_CLOSE_S = 5.0
 _READABLE = select.EPOLLIN | select.EPOLLRDHUP
 
 
@@ -93,6 +94,12 @@ class Reading:
             for link in self._links.values()
         )
 
+    def reads_any(self) -> bool:
+        """Return whether more messages of any rank may arrive. With the lock."""
+        return any(
+            not link.is_outgoing and not link.is_closing for link in self._links.values()
+        )
+
     def last_read_s(self, rank: int) -> float:
         """Return when bytes of a rank arrived last, or its first link was opened."""
         return max((link.last_read_s for link in self.links() if link.peer == rank), default=0.0)
@@ -135,7 +142,8 @@ class Reading:
         with self._lock:
             paused, self._paused = self._paused, set()
             for link in paused:
-                self._epoll.modify(link.descriptor, _READABLE)
+                with contextlib.suppress(OSError, ValueError):  # about to be closed
+                    self._epoll.register(link.descriptor, _READABLE)
             self._resumed |= paused  # a message may be in the buffer of the reader already
         self.wake()
 
@@ -147,6 +155,10 @@ class Reading:
             self._links.clear()
         for link in links:
             link.stream.close()
+        end_s = time.monotonic() + _CLOSE_S
+        while self._is_driven and time.monotonic() < end_s:
+            self.wake()
+            time.sleep(0.001)  # the thread that reads uses the descriptors below
         self.wake()
         self._epoll.close()
         for descriptor in (self._wake_read, self._wake_write):
@@ -180,14 +192,25 @@ class Reading:
         try:
             link.reader.read(link, self, self._owner.options.max_message_bytes)
         except InboxFull:
-            with self._lock:
-                self._paused.add(link)
-            self._epoll.modify(link.descriptor, 0)
+            self._pause(link)
         except (OSError, EOFError) as error:
             self._owner.fail_link(link, error)
         except FrameError as error:
             self._refuse(error.problem)
             self._owner.fail_link(link, error)
+
+    def _pause(self, link: WireLink) -> None:
+        """Stop reading a link until somebody waits for its messages.
+
+        Its descriptor leaves the epoll: a closed one would be ready all the time.
+        """
+        with self._lock:
+            if self._delivery.matching.awaits(link.peer):  # since a moment ago
+                self._resumed.add(link)
+                return
+            self._paused.add(link)
+            with contextlib.suppress(OSError, ValueError):
+                self._epoll.unregister(link.descriptor)
 
     # The sink of readers.
 
@@ -195,7 +218,7 @@ class Reading:
         """Handle what is for the link itself; the rest is delivered."""
         link.last_read_s = time.monotonic()
         match header.kind:
-            case FrameKind.DATA | FrameKind.REMOTE | FrameKind.PART:
+            case FrameKind.DATA | FrameKind.REMOTE | FrameKind.PART | FrameKind.CANCEL:
                 return self._delivery.begin(link, header, description)
             case FrameKind.DONE:
                 self._owner.done(link, header.tag)

@@ -58,25 +58,27 @@ class Operand:
             raise NotStorableError(f"a value of type {type(value).__qualname__} to combine")
         if isinstance(array, np.ndarray) and array.dtype.kind not in "iufcb":
             raise NotStorableError(f"a numpy array of {array.dtype} to combine")
+        name = str(array.dtype).removeprefix("torch.")
+        if name == "bool" and operation in ("sum", "mean"):
+            allowed = "min, max or product for truth values; turn them into whole numbers to count"
+            raise InvalidValueError("operation", operation, allowed)
+        self._is_whole = "int" in name
+        if out is not None:
+            _check_out(out, array, is_fraction=self._is_mean and self._is_whole)
         self.array = _copied(array) if out is None else out
         if out is not None and out is not value:
             out[...] = array
         self.flat: Array = self.array.reshape(-1)
-        if out is not None and self.flat.shape and not _shares_memory(self.flat, out):
-            raise InvalidValueError("out", "an array with gaps", "a contiguous array")
         self.num_bytes = num_bytes(self.flat)
 
     def result(self, num_workers: int) -> Any:
         """Return the combined value, in the form of the given one."""
         if self._is_mean:
-            if self.array.dtype in _WHOLE or "int" in str(self.array.dtype):
+            if self._is_whole:
                 self.array = self.array / num_workers
             else:
                 self.array /= num_workers
         return self.array.item() if self._is_number else self.array
-
-
-_WHOLE: Final = (np.dtype(bool),)
 
 
 def _copied(array: Any) -> Any:
@@ -85,7 +87,19 @@ def _copied(array: Any) -> Any:
     return array.detach().cpu().contiguous().clone()
 
 
-def _shares_memory(flat: Any, out: Any) -> bool:
-    if isinstance(out, np.ndarray):
-        return np.shares_memory(flat, out) or not out.size
-    return bool(flat.data_ptr() == out.data_ptr())
+def _check_out(out: Any, array: Any, *, is_fraction: bool) -> None:
+    """Raise InvalidValueError unless the combined value fits into `out` as it is."""
+    given = f"{type(out).__name__} of {getattr(out, 'dtype', '?')}, {getattr(out, 'shape', '?')}"
+    allowed = f"an array or tensor of {array.dtype} with shape {tuple(array.shape)}, without gaps"
+    if is_fraction:
+        raise InvalidValueError("out", given, "None: the mean of whole numbers has another type")
+    if not (isinstance(out, np.ndarray) or is_tensor(out)):
+        raise InvalidValueError("out", given, allowed)
+    is_contiguous = (
+        out.flags.c_contiguous and out.flags.writeable
+        if isinstance(out, np.ndarray)
+        else out.is_contiguous()
+    )
+    is_same = str(out.dtype).removeprefix("torch.") == str(array.dtype).removeprefix("torch.")
+    if not (is_contiguous and is_same and tuple(out.shape) == tuple(array.shape)):
+        raise InvalidValueError("out", given, allowed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from talka.channels.buffers import MAX_PART_BYTES
 from talka.channels.calls import CallLog
-from talka.channels.coding import array_of, decoded, encoded
+from talka.channels.coding import array_of, decoded, encoded, memory_for
 from talka.channels.collectives.port import Array, Awaited
 from talka.channels.collectives.port import others as other_ranks
 from talka.channels.mailbox import Mailbox
@@ -93,7 +93,7 @@ class Round:
         return self._send(_memory(array), to, phase)
 
     def receive(self, into: Array, source: int, *, phase: int = 0) -> ReceiveOperation:
-        return self._receive(source, phase, _memory(into))
+        return self._receive(source, phase, _memory(into), is_exact=True)
 
     def scratch(self, like: Array) -> Array:
         num_bytes = like.nbytes
@@ -126,7 +126,9 @@ class Round:
     def receive_values(self, sources: Sequence[int], out: Any = None) -> dict[int, Any]:
         """Wait for a value from each of these ranks."""
         receives = {
-            source: self._receive(source, 0, None if out is None else encoded(out[source])[1])
+            source: self._receive(
+                source, 0, None if out is None else memory_for(out[source]), is_exact=True
+            )
             for source in sources
         }
         values = {}
@@ -170,10 +172,16 @@ class Round:
             description=description,
         )
 
-    def _receive(self, source: int, phase: int, into: Buffer | None) -> ReceiveOperation:
+    def _receive(
+        self, source: int, phase: int, into: Buffer | None, *, is_exact: bool = False
+    ) -> ReceiveOperation:
         group = self._group
         return group.mailbox.post_receive(
-            group.global_ranks[source], tag=self._tag + phase, context=group.context, into=into
+            group.global_ranks[source],
+            tag=self._tag + phase,
+            context=group.context,
+            into=into,
+            is_exact=is_exact,
         )
 
 

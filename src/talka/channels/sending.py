@@ -22,6 +22,7 @@ class Sender(Waiter, Protocol):
 
     lost: dict[int, str]
 
+    def check_silence(self, rank: int, since_s: float) -> None: ...
     def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None: ...
     def break_off(self, link: WireLink, error: OSError) -> None: ...
     def flush_later(self, link: WireLink) -> None: ...
@@ -42,14 +43,14 @@ class Envelope:
         self.tag, self.context, self.description = tag, context, description
 
     def frame(self, kind: FrameKind, num_bytes: int, *, before: bytes = b"") -> Buffer:
-        """Return the header and the description of a message, or of a part of one."""
-        description = before if kind is FrameKind.PART else before + self.description
+        """Return the header and the description of a message."""
+        description = before + self.description
         header = packed_header(
             kind,
             description_bytes=len(description),
             context=self.context,
             tag=self.tag,
-            body_bytes=0 if kind is FrameKind.PART else num_bytes,
+            body_bytes=num_bytes,
         )
         return memoryview(header + description)
 
@@ -69,7 +70,7 @@ class Sending:
         send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
         if _is_read_from_memory(link, body):
             send.body = body
-            head = self._remote_part(link, send, len(body))
+            _, head = self._remote_part(link, send, len(body))
             frame = envelope.frame(FrameKind.REMOTE, len(body), before=head)
             self._put(link, send, [frame])
         else:
@@ -82,22 +83,35 @@ class Sending:
     ) -> None:
         """Send bytes that may change afterwards; wait only if too much is on its way."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with link.sending:
-            if not _is_read_from_memory(link, body):
-                self._wait_for_room(link, len(body), deadline, timeout_s)
-                send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
-                frame = envelope.frame(FrameKind.DATA, len(body))
-                self._put(link, send, [frame, body] if len(body) else [frame], copy=True)
-                return
-            kind, length = FrameKind.REMOTE, part_bytes(len(body))
-            for start in range(0, len(body), length):
-                part = body[start : start + length]
+        if not _is_read_from_memory(link, body):
+            self._wait_for_room(link, len(body), deadline, timeout_s)
+            send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
+            frame = envelope.frame(FrameKind.DATA, len(body))
+            self._put(link, send, [frame, body] if len(body) else [frame], copy=True)
+            return
+        message, length = 0, part_bytes(len(body))
+        for start in range(0, len(body), length):
+            part = body[start : start + length]
+            try:
                 self._wait_for_room(link, len(part), deadline, timeout_s)
-                send = SendOperation(self._sender, link.peer, envelope.tag, len(part))
-                send.body, send.give_back = self._buffers.copy(part), self._buffers.give_back
-                head = self._remote_part(link, send, len(part))
-                self._put(link, send, [envelope.frame(kind, len(body), before=head)])
-                kind = FrameKind.PART
+            except ChannelTimeoutError:
+                if message:
+                    self._cancel(link, message, envelope.tag)
+                raise
+            send = SendOperation(self._sender, link.peer, envelope.tag, len(part))
+            send.body, send.give_back = self._buffers.copy(part), self._buffers.give_back
+            number, head = self._remote_part(link, send, len(part))
+            if message:
+                header = packed_header(FrameKind.PART, description_bytes=len(head), tag=message)
+                frame = memoryview(header + head)
+            else:
+                message, frame = number, envelope.frame(FrameKind.REMOTE, len(body), before=head)
+            self._put(link, send, [frame])
+
+    def _cancel(self, link: WireLink, message: int, tag: int) -> None:
+        """Let the receiver drop a message of which parts are missing."""
+        frame = memoryview(packed_header(FrameKind.CANCEL, tag=message))
+        self._put(link, SendOperation(self._sender, link.peer, tag, 0), [frame], copy=True)
 
     def _put(
         self, link: WireLink, send: SendOperation, views: list[memoryview], *, copy: bool = False
@@ -119,13 +133,15 @@ class Sending:
             with self._lock:
                 sender.fail(send, link.peer)
 
-    def _remote_part(self, link: WireLink, send: SendOperation, num_bytes: int) -> bytes:
-        """Return where the receiver finds a body in the memory of this process."""
+    def _remote_part(
+        self, link: WireLink, send: SendOperation, num_bytes: int
+    ) -> tuple[int, bytes]:
+        """Return the number of a part, and where the receiver finds it in this process's memory."""
         number = next(self._numbers)
         assert send.body is not None
         with self._lock:
             link.unread[number] = send
-        return REMOTE_PART.pack(address_of(send.body), number, num_bytes)
+        return number, REMOTE_PART.pack(address_of(send.body), number, num_bytes)
 
     def _wait_for_room(
         self, link: WireLink, num_bytes: int, deadline: float | None, timeout_s: float | None
@@ -136,12 +152,14 @@ class Sending:
         def has_room() -> bool:
             return link.pending_bytes <= limit or link.peer in self._sender.lost
 
+        start_s = time.monotonic()
         while not has_room():
             left_s = None if deadline is None else deadline - time.monotonic()
             if left_s is not None and left_s <= 0:
                 assert timeout_s is not None
                 what = f"send to rank {link.peer}, which does not receive"
                 raise ChannelTimeoutError(what, timeout_s)
+            self._sender.check_silence(link.peer, start_s)
             self._sender.progress(has_room, left_s)
 
 

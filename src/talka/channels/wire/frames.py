@@ -4,7 +4,8 @@ A message is a header of 32 bytes, a description of at most 64 KiB, and a body:
 
     data     the body follows in the stream
     remote   the body, or its first part, is in the memory of the sender: the receiver reads it there
-    part     the next part of the last remote message
+    part     the next part of a remote message; the tag is the number of its first part
+    cancel   the sender gave up a remote message before all its parts; the tag is as for a part
     done     the receiver has read the part with this number
     bye      the sender closes its channels in an orderly way
     alive    the sender is running; sent if a limit for silence is set
@@ -33,6 +34,7 @@ class FrameKind(enum.IntEnum):
     DONE = 4
     BYE = 5
     ALIVE = 6
+    CANCEL = 7
 
 
 _BY_NUMBER: Final = {int(kind): kind for kind in FrameKind}

@@ -45,8 +45,6 @@ class WireLink:
         """Process at the other end, if the receiver reads bodies from the sender's memory."""
         self.writer = Writer(stream)
         self.reader = Reader(stream)
-        self.sending = threading.Lock()
-        """Held while the parts of a message are sent: those of two threads must not mix."""
         self.unread: dict[int, SendOperation] = {}
         """Messages whose body the other end has not read yet, by number."""
         self.pending_bytes = 0

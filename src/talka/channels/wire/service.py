@@ -80,7 +80,8 @@ class Service:
     def forget(self, link: WireLink) -> None:
         """Stop to flush a link that is about to be closed."""
         with self._lock:
-            if self._flushing.pop(link.descriptor, None) is not None:
+            if self._flushing.get(link.descriptor) is link:
+                del self._flushing[link.descriptor]
                 with contextlib.suppress(OSError, ValueError):
                     self._epoll.unregister(link.descriptor)
 
@@ -139,10 +140,11 @@ class Service:
         with self._lock:
             new, self._new = self._new, []
             for link in new:
-                if link.descriptor not in self._flushing:
+                if self._flushing.get(link.descriptor) is not link:
                     self._flushing[link.descriptor] = link
                     if link.stream.poll_s is None:
-                        self._epoll.register(link.descriptor, select.EPOLLOUT)
+                        with contextlib.suppress(OSError, ValueError):  # closed: `flush` fails
+                            self._epoll.register(link.descriptor, select.EPOLLOUT)
             links = [
                 link
                 for descriptor, link in self._flushing.items()
@@ -153,6 +155,7 @@ class Service:
                 self._mailbox.complete_sends(link.writer.flush())
             except OSError as error:
                 self._mailbox.fail_link(link, error)
+                self.forget(link)
                 continue
             if link.writer.is_empty:
                 self.forget(link)
@@ -182,10 +185,8 @@ class Service:
             self._continue_handshake(*self._handshakes[descriptor])
 
     def _begin_handshake(self, connection: socket.socket) -> None:
-        if len(self._handshakes) >= _MAX_HANDSHAKES:
-            self.refuse("too many handshakes at once")
-            connection.close()
-            return
+        if len(self._handshakes) >= _MAX_HANDSHAKES:  # a rank of this job is not the slowest
+            self._drop(next(iter(self._handshakes.values()))[0], "too many handshakes at once")
         connection.settimeout(0)
         handshake = _Handshake(connection.recv, connection.send, self._acceptor())
         self._handshakes[connection.fileno()] = (connection, handshake)
@@ -198,17 +199,23 @@ class Service:
         try:
             while not handshake.advance():
                 pass
+            self._check_source(handshake.acceptor.source)
+            pid = 0
+            if connection.family == socket.AF_UNIX:
+                pid = _readable_pid(connection)
+                connection.send(READS_MEMORY if pid else READS_STREAM)
         except BlockingIOError:
             return
         except (FrameError, OSError) as error:
             self._drop(connection, error.problem if isinstance(error, FrameError) else "broken off")
             return
         self._end_handshake(connection)
-        source, pid = handshake.acceptor.source, 0
-        if connection.family == socket.AF_UNIX:
-            pid = _readable_pid(connection)
-            connection.send(READS_MEMORY if pid else READS_STREAM)
+        source = handshake.acceptor.source
         self._mailbox.accept(WireLink(SocketStream(connection), source, is_outgoing=False, pid=pid))
+
+    def _check_source(self, source: int) -> None:
+        if source >= self._connector.size or source == self._connector.rank:
+            raise FrameError(f"claims to come from rank {source}")
 
     def _drop(self, connection: socket.socket, reason: str) -> None:
         self._end_handshake(connection)
@@ -235,6 +242,8 @@ class Service:
             try:
                 while not self._encrypted[peer].advance():
                     pass
+                if self._encrypted[peer].acceptor.source != peer:
+                    raise FrameError(f"does not come from rank {peer}")
             except BlockingIOError:
                 continue
             except (FrameError, OSError) as error:
