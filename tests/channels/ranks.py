@@ -93,7 +93,7 @@ def run(call, ranks):
     def one(index):
         try:
             outcomes[index] = (call(ranks[index]), None)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # raised in the test's thread
             outcomes[index] = (None, error)
 
     threads = [
@@ -116,7 +116,7 @@ def outcome(call):
     """Return the error of a call, or None."""
     try:
         call()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # the test looks at it
         return error
     return None
 
@@ -151,8 +151,18 @@ def processes(folder, size, scripts, *, far=False, options="{}"):
     try:
         for rank, script in scripts.items():
             children[rank] = subprocess.Popen(
-                [sys.executable, "-W", "error", "-c", PROCESS + script]
-                + [str(rank), str(size), str(folder), "far" if far else "near", options],
+                [
+                    sys.executable,
+                    "-W",
+                    "error",
+                    "-c",
+                    PROCESS + script,
+                    str(rank),
+                    str(size),
+                    str(folder),
+                    "far" if far else "near",
+                    options,
+                ],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

@@ -71,7 +71,7 @@ def test_a_send_waits_for_room_and_continues(path):
 
 def test_a_send_that_nobody_receives_ends_in_time(path):
     with groups(2, buffer_bytes=1 << 20) as (first, second):
-        with pytest.raises(ChannelTimeoutError, match="send to rank 1"):
+        with pytest.raises(ChannelTimeoutError, match="send to rank 1"):  # noqa: PT012
             for _ in range(100):
                 first.send(np.zeros(1 << 18), to=1, timeout_s=0.1)
         second.close()
@@ -93,7 +93,7 @@ def test_a_closed_group_gives_its_senders_their_room_back():
     with mailboxes(2, buffer_bytes=1 << 20) as boxes:
         old = [Group(box, name="old") for box in boxes]
         new = [Group(box, name="new") for box in boxes]
-        old[0].send(np.zeros(1 << 20, np.uint8), to=1)
+        old[0].send(np.zeros(1_000_000, np.uint8), to=1)
         new[0].send("after it", to=1)
         assert new[1].receive(source=0, timeout_s=10) == "after it"
         old[1].close()
@@ -231,7 +231,7 @@ def test_a_rank_that_says_goodbye_is_lost_after_its_last_message(path):
             second.receive(source=0, timeout_s=10)
         with pytest.raises(LostWorkerError):
             second.receive_from_any(timeout_s=10)  # there is no other
-        with pytest.raises(LostWorkerError):
+        with pytest.raises(LostWorkerError):  # noqa: PT012
             for _ in range(100):
                 second.send(1, to=0)
 

@@ -33,6 +33,7 @@ class Attack(NamedTuple):
 
 ATTACKS = {
     "payloads": Attack(2_000_000, 100_000),
+    "frames": Attack(1_000_000, 50_000),
     "stored_values": Attack(200_000, 50_000),
     "saved_states": Attack(5_000, 2_500),
     "event_files": Attack(5_000, 500),
@@ -54,7 +55,7 @@ def run_piece(name: str, rounds: int, seed: int) -> Finding:
         done = subprocess.run(
             [*command, "--piece", name, str(rounds), str(seed)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
             capture_output=True,
             text=True,
             timeout=PIECE_TIMEOUT_S,

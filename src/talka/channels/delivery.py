@@ -63,10 +63,10 @@ class Delivery:
             self._answer(self._links[arrival.source], part)
         return receives
 
-    def post(self, receive: ReceiveOperation) -> bool:
+    def post(self, receive: ReceiveOperation, *, is_first: bool = False) -> bool:
         """Take the message for a receive if it has begun to arrive; otherwise return False."""
         with self._lock:
-            arrival = self.matching.post(receive)
+            arrival = self.matching.post(receive, is_first=is_first)
             if arrival is None:
                 return False
             self._assign(arrival, receive)
@@ -175,16 +175,19 @@ class Delivery:
     # Bodies in the memory of their sender.
 
     def _cancel(self, arrival: Arrival, link: WireLink) -> None:
-        """Drop a message that its sender gave up."""
+        """Drop a message that its sender gave up; its receive waits for the next one."""
         with self._lock:
             receive, parts = arrival.receive, _dropped(arrival)
             if receive is None:
                 self.matching.discard(arrival)
-            elif not receive.is_done:
+            elif arrival.num_read < arrival.num_announced:  # another thread writes to its memory
                 receive.error = ChannelTimeoutError(f"send of rank {link.peer}, which gave up", 0.0)
                 self._complete(receive)
         for part in parts:
             self._answer(link, part)
+        if receive is not None and not receive.is_done:
+            receive.reset()
+            self.post(receive, is_first=True)
 
     def _announce(self, arrival: Arrival, link: WireLink, description: bytes, message: int) -> None:
         """Note a part of a remote body; read it if the message is awaited."""

@@ -25,7 +25,13 @@ from talka.channels.wire.connecting import Connector
 from talka.channels.wire.frames import MAX_MESSAGE_BYTES, FrameKind, packed_header
 from talka.channels.wire.link import WireLink
 from talka.channels.wire.service import Service
-from talka.errors import ChannelClosedError, ChannelTimeoutError, InvalidValueError, LostWorkerError
+from talka.errors import (
+    ChannelClosedError,
+    ChannelTimeoutError,
+    ConnectionFailedError,
+    InvalidValueError,
+    LostWorkerError,
+)
 
 _CLOSE_S: Final = 5.0
 
@@ -139,8 +145,7 @@ class Mailbox:
         receive = ReceiveOperation(self, source, context, tag, into)
         receive.is_exact = is_exact
         if source is not None and source != self.rank and source not in self._outgoing:
-            with contextlib.suppress(LostWorkerError):
-                self.link_to(source)  # if the rank ends, this link ends
+            self._watch(source)
         if not self._delivery.post(receive):
             self._reading.resume()
             if source in self.lost or (source is None and self.lost):
@@ -239,6 +244,15 @@ class Mailbox:
                 self._outgoing[rank] = link
                 self._reading.add(link)
             return link
+
+    def _watch(self, rank: int) -> None:
+        """Make sure that there is a link whose end tells that a rank has ended."""
+        with self._lock:
+            is_read = self._reading.is_read(rank)
+        if is_read and self.options.silence_s is None:  # signs of life come on outgoing links
+            return
+        with contextlib.suppress(LostWorkerError, *[ConnectionFailedError] * is_read):
+            self.link_to(rank)
 
     def accept(self, link: WireLink) -> None:
         """Read messages from a new link; the service calls this after the handshake."""

@@ -78,8 +78,11 @@ class Matching:
         if arrival.data is not None:
             self.inbox_bytes += arrival.num_bytes
 
-    def post(self, receive: ReceiveOperation) -> Arrival | None:
-        """Return and remove the message for a receive; without one, the receive waits."""
+    def post(self, receive: ReceiveOperation, *, is_first: bool = False) -> Arrival | None:
+        """Return and remove the message for a receive; without one, the receive waits.
+
+        With `is_first`, it waits before all others: its message was taken away from it.
+        """
         key = (receive.context, receive.tag)
         arrivals = self._arrivals.get(key)
         if arrivals is not None:
@@ -91,7 +94,8 @@ class Matching:
                     if arrival.data is not None:
                         self.inbox_bytes -= arrival.num_bytes
                     return arrival
-        self._receives.setdefault(key, deque()).append(receive)
+        waiting = self._receives.setdefault(key, deque())
+        waiting.appendleft(receive) if is_first else waiting.append(receive)
         return None
 
     def awaits(self, source: int) -> bool:

@@ -70,6 +70,11 @@ class ReceiveOperation(Operation):
         self.data: Buffer = memoryview(b"")
         """Body: the beginning of `into`, or new memory."""
 
+    def reset(self) -> None:
+        """Forget the message that was assigned to it."""
+        self.source, self.description, self.data = -1, b"", memoryview(b"")
+        self.error = None
+
     def room_for(self, num_bytes: int) -> Buffer:
         """Return the memory for a body; ValueError if it does not fit into `into`."""
         if self.into is None:

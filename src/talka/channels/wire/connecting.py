@@ -30,6 +30,8 @@ from talka.errors import ConnectionFailedError, FrameError, LostWorkerError
 READS_MEMORY, READS_STREAM = b"M", b"S"
 _HANDSHAKE_S: Final = 10.0
 _RETRY_S: Final = 0.05
+_REFUSED_S: Final = 2.0
+"""Seconds to try again at a machine that answers that nobody listens: the rank has ended."""
 
 
 class Connector:
@@ -93,13 +95,15 @@ class Connector:
         Raises ConnectionFailedError, or LostWorkerError if it has ended.
         """
         location, is_local = self.location_of(rank), self.is_local(rank)
-        deadline = time.monotonic() + self._options.connect_s
+        start_s = time.monotonic()
+        deadline = start_s + self._options.connect_s
         while True:
             try:
                 return self._opened(rank, location, is_local=is_local)
             except ConnectionRefusedError as error:
                 if is_local or is_lost():  # it has listened before it published its location
                     raise LostWorkerError((rank,), "it does not listen any more") from error
+                deadline = min(deadline, start_s + _REFUSED_S)
                 problem: Exception = error
             except (OSError, FrameError) as error:
                 problem = error

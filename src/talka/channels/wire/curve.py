@@ -42,8 +42,14 @@ class CurveKeys:
         return cls(*zmq.curve_keypair())
 
     def close(self) -> None:
-        """Free the context when the last bytes are sent; sockets must be closed before."""
-        self.context.term()
+        """Free the context when the last bytes are sent; sockets must be closed before.
+
+        With `RECONNECT_IVL` -1, ZeroMQ never ends the session of a socket whose handshake failed,
+        and `term` would wait for it for ever.
+        """
+        ending = threading.Thread(target=self.context.term, name="talka-curve", daemon=True)
+        ending.start()
+        ending.join(_LINGER_MS / 1000 + 0.5)
 
 
 class CurveStream:
@@ -78,7 +84,7 @@ class CurveStream:
         self._socket.curve_secretkey = keys.private
         self._lock = threading.Lock()
         self._frame: memoryview = memoryview(b"")
-        self._has_ended = self._is_waiting = False
+        self._has_ended = self._is_waiting = self._has_received = False
         self._accepted: set[int] = set()
         self.port = 0
 
@@ -133,7 +139,7 @@ class CurveStream:
                         received = self._socket.recv(self._zmq.NOBLOCK, copy=False)
                     except self._zmq.Again:
                         break
-                    self._frame = received.buffer
+                    self._frame, self._has_received = received.buffer, True
                 part = self._frame[: len(view) - count]
                 view[count : count + len(part)] = part
                 self._frame = self._frame[len(part) :]
@@ -188,6 +194,10 @@ class CurveStream:
 
     def close(self) -> None:
         with self._lock:
+            with contextlib.suppress(ConnectionError):
+                self._check()
             self._socket.disable_monitor()
             self._monitor.close(linger=0)
-            self._socket.close(linger=0 if self._has_ended else _LINGER_MS)
+            # Bytes for a process that never answered would keep `CurveKeys.close` waiting for ever.
+            is_connected = self._has_received and not self._has_ended
+            self._socket.close(linger=_LINGER_MS if is_connected else 0)

@@ -1,0 +1,134 @@
+"""Costs of algorithms of collectives against lists of transfers, and a chain step by step."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from talka.channels.choosing import ASSUMED, assumed_network, check_algorithm, choose
+from talka.errors import UnknownNameError
+from talka.network import Network, WireLink
+from talka.network.algorithms import (
+    ALGORITHMS,
+    CHUNK_BYTES,
+    algorithm_cost,
+    chain_broadcast,
+    cheapest_algorithm,
+)
+from tests.network import twin_schemes
+from tests.network.twin import Twin
+
+LINKS = st.builds(
+    WireLink, st.floats(0, 0.1), st.floats(1e5, 1e10), st.floats(1e5, 1e10) | st.none()
+)
+NETWORKS = st.lists(LINKS, min_size=1, max_size=7).map(lambda links: Network(tuple(links)))
+
+
+def direct_broadcast(network, payload):
+    twin = Twin(network, 1, owners={0})
+    twin.run_round([(0, rank, {(0, 0)}, payload) for rank in twin.ranks if rank])
+    assert twin.all_know_all()
+    return twin
+
+
+def scattered_reduce(network, payload):
+    twin, size = twin_schemes.all_to_all(network, payload), network.num_workers
+    share = payload / size
+    twin.run_round([(r, 0, twin.of_chunk(r, r), share) for r in twin.ranks if r])
+    assert twin.all_know_all([0])
+    return twin
+
+
+TWINS = {
+    ("broadcast", "direct"): direct_broadcast,
+    ("broadcast", "tree"): twin_schemes.broadcast,
+    ("reduce", "direct"): twin_schemes.gather,
+    ("reduce", "tree"): twin_schemes.reduce,
+    ("reduce", "scattered"): scattered_reduce,
+    ("all_reduce", "gathered"): twin_schemes.all_gather,
+    ("all_reduce", "direct"): twin_schemes.two_phase,
+    ("all_reduce", "ring"): twin_schemes.all_reduce,
+    ("all_reduce", "tree"): twin_schemes.tree,
+    ("gather", "direct"): twin_schemes.gather,
+    ("scatter", "direct"): twin_schemes.scatter,
+    ("all_gather", "direct"): twin_schemes.all_gather,
+    ("all_to_all", "direct"): twin_schemes.all_to_all,
+    ("barrier", "dissemination"): twin_schemes.barrier,
+}
+
+
+def test_every_algorithm_has_a_twin():
+    known = {(name, each) for name, algorithms in ALGORITHMS.items() for each in algorithms}
+    assert known == {*TWINS, ("broadcast", "chain")}
+
+
+@pytest.mark.parametrize("name, algorithm", TWINS)
+@given(network=NETWORKS, payload=st.floats(0, 1e8))
+def test_costs_agree_with_their_twins(name, algorithm, network, payload):
+    cost, twin = algorithm_cost(name, algorithm, network, payload), TWINS[name, algorithm](
+        network, payload
+    )  # fmt: skip
+    assert cost.sent_bytes_by_rank == pytest.approx(twin.sent())
+    assert cost.received_bytes_by_rank == pytest.approx(twin.received())
+    assert cost.seconds == pytest.approx(twin.seconds())
+
+
+def chain_seconds(network, payload):
+    """Pass every part from worker to worker; a worker sends one part after another."""
+    sizes = [CHUNK_BYTES] * int(payload // CHUNK_BYTES)
+    sizes += [payload % CHUNK_BYTES] if payload % CHUNK_BYTES or not sizes else []
+    there = [0.0] * len(sizes)
+    for rank in range(network.num_workers - 1):
+        path, free = network.path(rank, rank + 1), 0.0
+        for index, size in enumerate(sizes):
+            free = max(free, there[index]) + 8 * size / path.rate_bits_per_s
+            there[index] = free
+        there = [at + path.latency_s for at in there]
+    return there[-1]
+
+
+@given(
+    st.builds(WireLink, st.floats(0, 0.1), st.floats(1e6, 1e10)),
+    st.integers(1, 9),
+    st.integers(0, 20),
+    st.booleans(),
+)
+def test_a_chain_of_equal_links_takes_as_long_as_its_parts(link, count, num_parts, is_short):
+    network, payload = Network.equal(link, count), num_parts * CHUNK_BYTES
+    payload = payload // 40 if is_short and num_parts < 40 else payload
+    cost = chain_broadcast(network, payload)
+    assert cost.sent_bytes_by_rank == (payload,) * (count - 1) + (0,)
+    assert cost.received_bytes_by_rank == (0,) + (payload,) * (count - 1)
+    assert cost.seconds == pytest.approx(chain_seconds(network, payload) if count > 1 else 0.0)
+
+
+@given(st.lists(LINKS, min_size=2, max_size=6), st.integers(1, 12))
+def test_the_slowest_link_sets_the_pace_of_a_chain(links, num_parts):
+    network = Network(tuple(links))
+    seconds = chain_broadcast(network, num_parts * CHUNK_BYTES).seconds
+    assert seconds == pytest.approx(chain_seconds(network, num_parts * CHUNK_BYTES))
+
+
+@given(st.sampled_from(sorted(ALGORITHMS)), NETWORKS, st.integers(0, 10**8))
+def test_the_chosen_algorithm_is_the_cheapest(name, network, payload):
+    chosen = cheapest_algorithm(name, network, payload)
+    costs = {each: algorithm_cost(name, each, network, payload) for each in ALGORITHMS[name]}
+    least = min(cost.seconds for cost in costs.values())
+    assert costs[chosen].seconds == pytest.approx(least)
+
+
+def test_choices_follow_size_and_machines():
+    network = assumed_network(["a", "b", "c", "d"])
+    assert network == Network.equal(ASSUMED, 4)
+    assert choose("all_reduce", network, 10) == "gathered"
+    assert choose("all_reduce", network, 10**8) != "gathered"
+    assert choose("broadcast", network, 10**8) == "chain"
+    assert choose("broadcast", network, 10**6 + 1) == choose("broadcast", network, 1 << 20)
+    assert assumed_network(["a", "b", "a"]) is None
+    assert assumed_network(["a", "a"]).workers_per_host == (2,)
+    check_algorithm("reduce", None)
+    for call in (
+        lambda: check_algorithm("reduce", "ring"),
+        lambda: algorithm_cost("reduce", "ring", network, 1),
+    ):
+        with pytest.raises(UnknownNameError, match="scattered"):
+            call()
