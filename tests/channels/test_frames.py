@@ -43,8 +43,8 @@ def test_a_header_is_parsed_as_it_was_packed(kind, description_bytes, context, t
     [
         (FrameKind.DATA, {"description_bytes": MAX_DESCRIPTION_BYTES + 1}, "a description of"),
         (FrameKind.DATA, {"body_bytes": LIMIT + 1}, "announces 1001 bytes, more than 1000"),
-        (FrameKind.REMOTE, {"description_bytes": 23, "body_bytes": 1}, "does not tell where"),
-        (FrameKind.PART, {"description_bytes": 0}, "does not tell where"),
+        (FrameKind.REMOTE, {"description_bytes": 23, "body_bytes": 1}, "lacks the address"),
+        (FrameKind.PART, {"description_bytes": 0}, "lacks the address"),
         (FrameKind.PART, {"description_bytes": 24, "body_bytes": 1}, "of kind PART has a body"),
         (FrameKind.DONE, {"body_bytes": 1}, "of kind DONE has a body"),
         (FrameKind.BYE, {"body_bytes": 1}, "of kind BYE has a body"),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from talka.channels.choosing import ASSUMED, assumed_network, check_algorithm, choose
 from talka.errors import UnknownNameError
-from talka.network import Network, WireLink
+from talka.network import Link, Network
 from talka.network.algorithms import (
     ALGORITHMS,
     CHUNK_BYTES,
@@ -17,9 +17,7 @@ from talka.network.algorithms import (
 from tests.network import twin_schemes
 from tests.network.twin import Twin
 
-LINKS = st.builds(
-    WireLink, st.floats(0, 0.1), st.floats(1e5, 1e10), st.floats(1e5, 1e10) | st.none()
-)
+LINKS = st.builds(Link, st.floats(0, 0.1), st.floats(1e5, 1e10), st.floats(1e5, 1e10) | st.none())
 NETWORKS = st.lists(LINKS, min_size=1, max_size=7).map(lambda links: Network(tuple(links)))
 
 
@@ -87,7 +85,7 @@ def chain_seconds(network, payload):
 
 
 @given(
-    st.builds(WireLink, st.floats(0, 0.1), st.floats(1e6, 1e10)),
+    st.builds(Link, st.floats(0, 0.1), st.floats(1e6, 1e10)),
     st.integers(1, 9),
     st.integers(0, 20),
     st.booleans(),

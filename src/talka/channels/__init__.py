@@ -8,7 +8,8 @@ handshake.py   proof of the secret; frames.py: headers and limits; coding.py: va
 """
 
 from talka.channels.group import Group
-from talka.channels.mailbox import Mailbox, MailboxOptions
+from talka.channels.mailbox import Mailbox
+from talka.channels.options import MailboxOptions
 from talka.channels.rendezvous import Rendezvous
 
 __all__ = ["Group", "Mailbox", "MailboxOptions", "Rendezvous"]

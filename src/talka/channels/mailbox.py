@@ -12,17 +12,18 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from talka.channels.buffers import PartBuffers
 from talka.channels.delivery import Delivery
+from talka.channels.limits import deadline_of, left_of, reason_of
 from talka.channels.operations import Buffer, Operation, ReceiveOperation, SendOperation
+from talka.channels.options import MailboxOptions
 from talka.channels.reading import Reading
 from talka.channels.rendezvous import Rendezvous
 from talka.channels.sending import Envelope, Sending
 from talka.channels.wire.connecting import Connector
-from talka.channels.wire.frames import MAX_MESSAGE_BYTES, FrameKind, packed_header
+from talka.channels.wire.frames import FrameKind, packed_header
 from talka.channels.wire.link import WireLink
 from talka.channels.wire.service import Service
 from talka.errors import (
@@ -34,24 +35,6 @@ from talka.errors import (
 )
 
 _CLOSE_S: Final = 5.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MailboxOptions:
-    """Limits and security of a mailbox; all processes of a job should have the same."""
-
-    buffer_bytes: int = 1 << 26
-    """Bytes that may wait for one receiver before `send` blocks."""
-    inbox_bytes: int = 1 << 28
-    """Bytes of messages without a receive, from which on links are not read."""
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    """Largest body; a longer one is refused before memory is allocated for it."""
-    silence_s: float | None = None
-    """Seconds without any sign of life after which a rank counts as lost; None for no limit."""
-    encrypt: bool = False
-    """Encrypt messages between machines (CURVE, by ZeroMQ)."""
-    connect_s: float = 60.0
-    """Seconds to wait for another rank to appear."""
 
 
 class Mailbox:
@@ -155,9 +138,9 @@ class Mailbox:
 
     def wait(self, operation: Operation, timeout_s: float | None = None) -> None:
         """Wait until an operation is done; it keeps its error."""
-        deadline, start_s = _deadline(timeout_s), time.monotonic()
+        deadline, start_s = deadline_of(timeout_s), time.monotonic()
         while not operation.is_done:
-            left_s = _left(deadline)
+            left_s = left_of(deadline)
             if left_s is not None and left_s <= 0:
                 if isinstance(operation, ReceiveOperation):
                     with self._lock:
@@ -180,6 +163,11 @@ class Mailbox:
     def refused(self) -> dict[str, int]:
         """Number of connections and messages that were dropped, by reason."""
         return dict(self._service.refused)
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of all messages to other ranks so far, with their headers and descriptions."""
+        return self._sending.sent_bytes
 
     def next_of(self, ranks: tuple[int, ...], name: str) -> int:
         """Return how many groups of these ranks and this name were opened before."""
@@ -284,7 +272,7 @@ class Mailbox:
         if not self._reading.remove(link):
             return
         receives = self._delivery.remove(link)
-        self.lose(link.peer, "it has closed its channels" if link.is_closing else _reason(error))
+        self.lose(link.peer, "it has closed its channels" if link.is_closing else reason_of(error))
         with self._lock:
             if not link.is_outgoing:
                 self._fail_receives(link.peer)
@@ -325,7 +313,7 @@ class Mailbox:
 
     def break_off(self, link: WireLink, error: OSError) -> None:
         """Note that nothing more can be sent to the rank of a link."""
-        self.lose(link.peer, _reason(error))
+        self.lose(link.peer, reason_of(error))
 
     def flush_later(self, link: WireLink) -> None:
         """Send what waits in a link when its stream has room."""
@@ -406,17 +394,3 @@ class Mailbox:
     def _check_open(self) -> None:
         if self.is_closed:
             raise ChannelClosedError
-
-
-def _deadline(timeout_s: float | None) -> float | None:
-    return None if timeout_s is None else time.monotonic() + timeout_s
-
-
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else deadline - time.monotonic()
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, EOFError):
-        return "its connection was closed"
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or repr(error)

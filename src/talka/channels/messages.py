@@ -64,6 +64,11 @@ class Channels(ABC):
         """Rank of each member among all ranks of the job."""
 
     @property
+    def others(self) -> list[int]:
+        """Ranks of the other members, the next one first."""
+        return [(self.rank + step) % self.size for step in range(1, self.size)]
+
+    @property
     def given_network(self) -> Network | None:
         """Links between the ranks, if they are known."""
         return None

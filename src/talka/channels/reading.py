@@ -96,9 +96,7 @@ class Reading:
 
     def reads_any(self) -> bool:
         """Return whether more messages of any rank may arrive. With the lock."""
-        return any(
-            not link.is_outgoing and not link.is_closing for link in self._links.values()
-        )
+        return any(not link.is_outgoing and not link.is_closing for link in self._links.values())
 
     def last_read_s(self, rank: int) -> float:
         """Return when bytes of a rank arrived last, or its first link was opened."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from talka.channels.buffers import PartBuffers, part_bytes
+from talka.channels.limits import deadline_of, left_of
 from talka.channels.operations import Buffer, Operation, SendOperation, Waiter
 from talka.channels.wire.frames import MAX_DESCRIPTION_BYTES, REMOTE_PART, FrameKind, packed_header
 from talka.channels.wire.link import WireLink
@@ -64,6 +65,7 @@ class Sending:
         self._sender, self._lock, self._buffers = sender, lock, buffers
         self._buffer_bytes = buffer_bytes
         self._numbers = itertools.count(1)
+        self.sent_bytes = 0
 
     def post(self, link: WireLink, body: Buffer, envelope: Envelope) -> SendOperation:
         """Start to send bytes, which must not change before the send is done."""
@@ -82,7 +84,7 @@ class Sending:
         self, link: WireLink, body: Buffer, envelope: Envelope, timeout_s: float | None
     ) -> None:
         """Send bytes that may change afterwards; wait only if too much is on its way."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline = deadline_of(timeout_s)
         if not _is_read_from_memory(link, body):
             self._wait_for_room(link, len(body), deadline, timeout_s)
             send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
@@ -119,6 +121,7 @@ class Sending:
         sender = self._sender
         with self._lock:
             link.pending_bytes += send.num_bytes
+            self.sent_bytes += send.num_bytes + len(views[0])
         try:
             is_written = link.writer.put(views, send, copy=copy)
         except OSError as error:
@@ -154,7 +157,7 @@ class Sending:
 
         start_s = time.monotonic()
         while not has_room():
-            left_s = None if deadline is None else deadline - time.monotonic()
+            left_s = left_of(deadline)
             if left_s is not None and left_s <= 0:
                 assert timeout_s is not None
                 what = f"send to rank {link.peer}, which does not receive"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, overload
 
-from talka.channels.mailbox import MailboxOptions
+from talka.channels.options import MailboxOptions
 from talka.engine.gangs.spec import Main, OnFailure
 from talka.engine.lineage import DEFAULT_RETRIES, OutputId, Retries
 

@@ -12,8 +12,6 @@ import threading
 import time
 from typing import Any, Final
 
-from talka.extras import require
-
 _FRAME_BYTES: Final = 1 << 18
 _OVERHEAD_BYTES: Final = 1 << 10  # of the encryption of a frame
 _NUM_FRAMES: Final = 16
@@ -36,7 +34,6 @@ class CurveKeys:
     @classmethod
     def new(cls) -> "CurveKeys":
         """Make a random key pair."""
-        require("zmq", by="encryption")
         import zmq
 
         return cls(*zmq.curve_keypair())

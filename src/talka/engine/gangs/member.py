@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from talka.channels.mailbox import MailboxOptions
+from talka.channels.options import MailboxOptions
 from talka.engine import parcels, storage
 from talka.engine.calls import apply, explain
 from talka.engine.gangs.driver_channel import DriverChannel, DriverRendezvous

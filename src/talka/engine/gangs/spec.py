@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from talka.channels.mailbox import MailboxOptions
+from talka.channels.options import MailboxOptions
 from talka.channels.rendezvous import new_secret
 from talka.engine.shipping import ship
 from talka.errors import InvalidValueError, UnknownNameError

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from talka.channels.mailbox import MailboxOptions
+from talka.channels.options import MailboxOptions
 from talka.engine.base import Engine, Gang
 from talka.engine.gangs.local import is_under_torchrun
 from talka.engine.gangs.running import Ranks, RunningGangs

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from talka.channels.calls import CallLog
-from talka.channels.mailbox import Mailbox, MailboxOptions
+from talka.channels.mailbox import Mailbox
 from talka.channels.messages import Channels
+from talka.channels.options import MailboxOptions
 from talka.channels.rendezvous import Rendezvous
 from talka.channels.world import provide
 from talka.engine.gangs.keys import MemoryRendezvous

@@ -4,7 +4,6 @@ import math
 
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.estimate import Estimate
-from talka.network import LOOPBACK, Network
 from talka.plans import Part
 from talka.profile import this_machine
 from talka.train.models.glove.slices import BATCH_PAIRS, predicted_bytes
@@ -59,13 +58,13 @@ def training_parts(
         Part(
             cost_id=f"{cost_id}/start",
             seconds=this_machine().figures(SLICES)["start_s"],
-            reason=f"loading torch, starting and connecting {workers} workers",
+            reason=f"starting and connecting {workers} workers",
             trials=(SLICES.name,),
         ),
         Part(
             cost_id=cost_id,
             seconds=products / pairs_per_s,
-            sent_bytes=predicted_bytes(products, num_rounds, Network.equal(LOOPBACK, workers)),
+            sent_bytes=predicted_bytes(products, num_rounds, workers),
             reason=f"{pairs} products of 4 bytes, summed over {workers} workers in {num_rounds} "
             "rounds",
             trials=trials,

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from talka.data.text import load_counted
 from talka.engine import Engine, GangWorker
-from talka.engine.traffic import sent_bytes
 from talka.events import Measured
 from talka.jobs.embeddings.config import EmbedConfig
 from talka.jobs.embeddings.predictions import SAMPLE_PAIRS_OF_RANKS
 from talka.jobs.embeddings.work import WorkFolder
 from talka.train.models.glove import fixed_sample
-from talka.train.models.glove.slices import GloVeSlice, columns_of
+from talka.train.models.glove.slices import GloVeSlice, columns_of, sum_algorithm
 
 
 def train_slices(
@@ -25,7 +24,9 @@ def train_slices(
     cost_id: str = "embed/train",
 ) -> tuple[NDArray[np.float32], dict[str, list[float]]]:
     """Train with `config.workers` processes on the pairs in `work`; return vectors and losses."""
-    results = engine.gang(_main, config, work, cost_id, time.time(), size=config.workers)
+    results = engine.gang(
+        _main, config, work, cost_id, time.time(), size=config.workers, backend=None
+    )
     losses: dict[str, list[float]] = work.losses()
     return np.hstack(results), losses
 
@@ -33,11 +34,10 @@ def train_slices(
 def _main(
     worker: GangWorker, config: EmbedConfig, work: WorkFolder, cost_id: str, start_s: float
 ) -> NDArray[np.float32]:
-    import torch
-    import torch.distributed as dist
+    algorithm = sum_algorithm(worker.size)
 
     def sum_over_ranks(values: NDArray[np.float32]) -> None:
-        dist.all_reduce(torch.from_numpy(values))
+        worker.all_reduce(values, out=values, algorithm=algorithm)
 
     counted = load_counted(work.pairs_dir)
     blocks, losses = counted.pairs, work.losses()
@@ -50,14 +50,14 @@ def _main(
         model.load(_path(work, done, worker.rank))
     model.compile()
     sample = fixed_sample(blocks, size=SAMPLE_PAIRS_OF_RANKS, seed=config.seed)
-    dist.barrier()
+    worker.barrier()
     if worker.rank == 0:
         worker.events.emit(Measured(f"{cost_id}/start", None, time.time() - start_s))
     with worker.events.phase(
         cost_id, total=config.epochs * blocks.num_pairs, unit="pairs"
     ) as phase:
         phase.advance(done * blocks.num_pairs)
-        before = sent_bytes()
+        before = worker.mailbox.sent_bytes
         for epoch in range(done, config.epochs):
             running_loss = model.train_epoch(
                 blocks, sum_over_ranks, epoch=epoch, advance=phase.advance
@@ -66,11 +66,11 @@ def _main(
             losses["loss"].append(model.evaluate(sample, sum_over_ranks))
             with phase.aside("embed/save"):
                 model.save(_path(work, epoch + 1, worker.rank))
-                dist.barrier()  # all slices are saved: the epoch can be recorded as done
+                worker.barrier()  # all slices are saved: the epoch can be recorded as done
                 if worker.rank == 0:
                     work.epoch_done(losses)
-        phase.sent_bytes = sent_bytes() - before
-    dist.barrier()
+        phase.sent_bytes = worker.mailbox.sent_bytes - before
+    worker.barrier()
     return model.vectors()
 
 

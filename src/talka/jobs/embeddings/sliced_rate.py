@@ -25,11 +25,9 @@ def sliced_rate(config: EmbedConfig, blocks: PairBlocks) -> float:
     """
     crowding = max(1.0, config.workers / num_cores())
     figures = this_machine().figures(SLICES)
-    exchange_s = (
-        figures["exchange_s"] if crowding == 1 else crowding * figures["crowded_exchange_s"]
-    )
+    sum_s = figures["sum_s"] if crowding == 1 else crowding * figures["crowded_sum_s"]
     num_batches = math.ceil(blocks.num_pairs / BATCH_PAIRS)
-    seconds = crowding * _epoch_seconds(config, blocks) + num_batches * exchange_s
+    seconds = crowding * _epoch_seconds(config, blocks) + num_batches * sum_s
     return blocks.num_pairs / seconds
 
 

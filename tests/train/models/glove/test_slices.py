@@ -2,16 +2,18 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 
 from talka.engine import Embedded
-from talka.engine.traffic import sent_bytes
-from talka.network import LOOPBACK, Network
 from talka.train.models.glove import GloVe, GloVeConfig, fixed_sample
-from talka.train.models.glove.slices import ColumnRange, GloVeSlice, columns_of, predicted_bytes
+from talka.train.models.glove.slices import (
+    ColumnRange,
+    GloVeSlice,
+    columns_of,
+    predicted_bytes,
+    sum_algorithm,
+)
 from tests.train.models.glove.planted import planted
 
 DIM = 21
@@ -123,24 +125,26 @@ def rank_main(worker):
     blocks = planted(60_000, num_words=300, block_edge=100)
     columns = columns_of(worker.rank, worker.size, DIM)
     model = GloVeSlice(blocks.num_words, DIM, columns, config=CONFIG, seed=3)
-    dist.barrier()
-    before = sent_bytes()
+    algorithm = sum_algorithm(worker.size)
+    worker.barrier()
+    before = worker.mailbox.sent_bytes
     loss = model.train_epoch(
-        blocks, lambda values: dist.all_reduce(torch.from_numpy(values)), epoch=0
+        blocks,
+        lambda values: worker.all_reduce(values, out=values, algorithm=algorithm),
+        epoch=0,
     )
     rounds = sum(1 for _ in model._batches(blocks, 0))
-    return {"loss": loss, "sent": sent_bytes() - before, "rounds": rounds}
+    return {"loss": loss, "sent": worker.mailbox.sent_bytes - before, "rounds": rounds}
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, 3, 4])
 def test_real_ranks_agree_and_send_what_the_cost_model_says(size):
     blocks = planted(60_000, num_words=300, block_edge=100)
     _, [expected] = whole(blocks)
     with Embedded() as engine:
-        results = engine.gang(rank_main, size=size)
+        results = engine.gang(rank_main, size=size, backend=None)
     assert {result["loss"] for result in results} == {results[0]["loss"]}
     assert results[0]["loss"] == pytest.approx(expected, rel=1e-5)
     sent = sum(result["sent"] for result in results)
-    network = Network.equal(LOOPBACK, size)
-    predicted = predicted_bytes(blocks.num_pairs, results[0]["rounds"], network)
+    predicted = predicted_bytes(blocks.num_pairs, results[0]["rounds"], size)
     assert sent == pytest.approx(predicted, rel=0.01)

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from talka.errors import SavedStateError
-from talka.network import Network, all_reduce
+from talka.network import LOOPBACK, Network
+from talka.network.algorithms import algorithm_cost, cheapest_algorithm
 from talka.train.models.glove.base import (
     DivergedError,
     GloVeConfig,
@@ -39,8 +40,8 @@ Sum = Callable[[NDArray[np.float32]], None]
 BATCH_PAIRS = 16_384
 """Pairs per exchange of products: 64 kB, so that headers are 1% and the wait is short."""
 
-HEADER_BYTES = 576
-"""Bytes that gloo adds to one all-reduce, per ordered pair of ranks (counted by the kernel)."""
+HEADER_BYTES = 32
+"""Bytes that channels add to one message."""
 
 
 class ColumnRange(NamedTuple):
@@ -60,11 +61,21 @@ def columns_of(rank: int, size: int, dim: int) -> ColumnRange:
     return ColumnRange(bounds[rank], bounds[rank + 1])
 
 
-def predicted_bytes(num_pairs: int, num_rounds: int, network: Network) -> float:
+def sum_algorithm(num_workers: int) -> str:
+    """Return how products are summed over the ranks of one machine: as is fastest for a batch."""
+    return cheapest_algorithm("all_reduce", _one_machine(num_workers), 4 * BATCH_PAIRS)
+
+
+def predicted_bytes(num_pairs: int, num_rounds: int, num_workers: int) -> float:
     """Return the bytes that all ranks together send for the products of `num_pairs` pairs."""
-    num_workers = network.num_workers
-    headers = num_rounds * num_workers * (num_workers - 1) * HEADER_BYTES
-    return all_reduce(network, 4 * num_pairs).total_bytes + headers
+    network, algorithm = _one_machine(num_workers), sum_algorithm(num_workers)
+    num_hops = 1 if algorithm == "gathered" else 2
+    headers = num_rounds * num_hops * num_workers * (num_workers - 1) * HEADER_BYTES
+    return algorithm_cost("all_reduce", algorithm, network, 4 * num_pairs).total_bytes + headers
+
+
+def _one_machine(num_workers: int) -> Network:
+    return Network.equal(LOOPBACK, num_workers, num_hosts=1)
 
 
 class GloVeSlice:
