@@ -31,6 +31,7 @@ bench: .venv/.installed-bench
 	$(BIN)/python -m benchmarks.explain_graphs --preset smoke
 	$(BIN)/python -m benchmarks.follow --preset smoke
 	$(BIN)/python -m benchmarks.compressors --preset smoke
+	$(BIN)/python -m benchmarks.collectives --preset smoke
 	$(BIN)/python -m benchmarks.slow_network --preset smoke
 	$(BIN)/python -m benchmarks.parity --preset smoke
 	$(BIN)/python -m benchmarks.graph --preset smoke

@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from talka.channels.buffers import PartBuffers, part_bytes
 from talka.channels.limits import deadline_of, left_of
@@ -58,6 +58,9 @@ class Envelope:
 
 class Sending:
     """Starts messages; the lock of the mailbox guards what is pending."""
+
+    near_bytes: ClassVar[int] = 0
+    """Bytes that this process sent to ranks of its machine."""
 
     def __init__(
         self, sender: Sender, lock: threading.Lock, buffers: PartBuffers, buffer_bytes: int
@@ -121,7 +124,9 @@ class Sending:
         sender = self._sender
         with self._lock:
             link.pending_bytes += send.num_bytes
-            self.sent_bytes += send.num_bytes + len(views[0])
+            num_bytes = send.num_bytes + len(views[0])
+            self.sent_bytes += num_bytes
+            Sending.near_bytes += num_bytes if link.is_near else 0
         try:
             is_written = link.writer.put(views, send, copy=copy)
         except OSError as error:
@@ -168,3 +173,8 @@ class Sending:
 
 def _is_read_from_memory(link: WireLink, body: Buffer) -> bool:
     return link.pid > 0 and len(body) >= _REMOTE_BYTES
+
+
+def near_bytes() -> int:
+    """Return the bytes of messages of this process to other ranks of its machine so far."""
+    return Sending.near_bytes

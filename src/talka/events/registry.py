@@ -18,6 +18,7 @@ from talka.errors import OptionError
 from talka.events.fields import Allowed, allowed_by
 
 MODULES: Final = (
+    "talka.channels.events",
     "talka.engine.events",
     "talka.train.events",
     "talka.graph.events",

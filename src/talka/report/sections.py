@@ -6,6 +6,7 @@ from typing import Final
 from talka.events import Fold
 from talka.report.base import PageSection
 from talka.report.choices import CHOICES
+from talka.report.collectives import COLLECTIVES
 from talka.report.comparison import COMPARISON
 from talka.report.lab_hosts import LAB_HOSTS
 from talka.report.steps import STEPS
@@ -22,6 +23,7 @@ SECTIONS: Final[tuple[PageSection, ...]] = (
     COMPARISON,
     CHOICES,
     LAB_HOSTS,
+    COLLECTIVES,
     STEPS,
     SUPERSTEPS,
     TIMELINE,

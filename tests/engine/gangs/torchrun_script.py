@@ -14,6 +14,7 @@ def main(worker, factor):
 
     values = torch.ones(2) * (worker.rank + 1)
     dist.all_reduce(values)
+    assert worker.all_reduce(worker.rank + 1) == 3, "channels, too"
     return np.full(worker.rank + 1, factor * float(values[0])) if worker.rank else values.tolist()
 
 

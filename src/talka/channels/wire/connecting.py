@@ -133,7 +133,9 @@ class Connector:
             reads_memory = is_local and receive_exactly(connection, 1) == READS_MEMORY
             on_failure.pop_all()
         stream: ByteStream = SocketStream(connection)
-        return WireLink(stream, rank, is_outgoing=True, pid=os.getpid() if reads_memory else 0)
+        return WireLink(
+            stream, rank, is_outgoing=True, pid=os.getpid() if reads_memory else 0, is_near=is_local
+        )
 
     def _failure(
         self, rank: int, location: Location, problem: Exception, *, is_local: bool

@@ -38,9 +38,19 @@ class MessageSink(Protocol):
 class WireLink:
     """A connection to one rank."""
 
-    def __init__(self, stream: ByteStream, peer: int, *, is_outgoing: bool, pid: int = 0) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        peer: int,
+        *,
+        is_outgoing: bool,
+        pid: int = 0,
+        is_near: bool = False,
+    ) -> None:
         self.stream, self.peer, self.is_outgoing = stream, peer, is_outgoing
         self.descriptor = stream.fileno()
+        self.is_near = is_near
+        """True if both ends are on one machine."""
         self.pid = pid
         """Process at the other end, if the receiver reads bodies from the sender's memory."""
         self.writer = Writer(stream)
