@@ -6,12 +6,12 @@ You should see nearly the same loss, and about 27 times fewer bytes sent.
 """
 
 import torch
-from talka.engine.traffic import sent_bytes
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import talka.train
 from talka.engine import Embedded
+from talka.engine.traffic import sent_bytes
 
 
 def make_model():

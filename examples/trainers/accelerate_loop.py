@@ -7,11 +7,11 @@ You should see that the loss falls, and about 25 times fewer bytes sent per step
 
 import torch
 from accelerate import Accelerator
-from talka.engine.traffic import sent_bytes
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import talka.train
+from talka.engine.traffic import sent_bytes
 
 
 def make_model():

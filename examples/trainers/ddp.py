@@ -7,11 +7,11 @@ You should see that the loss falls, and about 25 times fewer bytes sent per step
 
 import torch
 import torch.distributed as dist
-from talka.engine.traffic import sent_bytes
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import talka.train
+from talka.engine.traffic import sent_bytes
 
 
 def make_model():

@@ -7,11 +7,11 @@ DDPStrategy's own `ddp_comm_hook` does nothing without CUDA. You should see abou
 
 import lightning as L
 import torch
-from talka.engine.traffic import sent_bytes
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import talka.train
+from talka.engine.traffic import sent_bytes
 
 
 class Compression(L.Callback):

@@ -11,11 +11,11 @@ import inspect
 
 import torch
 import torch.distributed as dist
-from talka.engine.traffic import sent_bytes
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import talka.train
+from talka.engine.traffic import sent_bytes
 
 TEXT = torch.tensor([ord(letter) % 128 for letter in inspect.getsource(inspect)])
 WARMUP_STEPS, NUM_PASSES, LENGTH, WIDTH = 15, 2, 64, 128

@@ -9,10 +9,10 @@ falls, and about 25 times fewer bytes sent per step.
 import tempfile
 
 import torch
-from talka.engine.traffic import sent_bytes
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
 import talka.train
+from talka.engine.traffic import sent_bytes
 
 CONFIG = GPT2Config(vocab_size=64, n_embd=128, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)
 
