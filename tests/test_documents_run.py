@@ -26,7 +26,7 @@ def test_nearly_all_blocks_are_run():
     """A block that is not run names the test that does what it shows."""
     marks = [block.mark for path in WITH_CODE for block in blocks_of(path.read_text())]
     left_out = [mark for mark in marks if mark and mark.startswith("not run here: tests/")]
-    assert len(left_out) <= 2
+    assert len(left_out) <= 3
     assert set(marks) - set(left_out) <= {None, "two machines"}
     for mark in left_out:
         assert (ROOT / mark.split()[3]).is_file()

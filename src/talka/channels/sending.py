@@ -14,8 +14,14 @@ from talka.channels.wire.link import WireLink
 from talka.channels.wire.memory import address_of
 from talka.errors import ChannelTimeoutError, InvalidValueError
 
-_REMOTE_BYTES: Final = 1 << 16
-"""Bytes from which a body is read from the sender's memory: below, a second wake-up costs more."""
+_REMOTE_BYTES: Final = 1 << 20
+"""Bytes from which a body is read from the sender's memory: below, the stream is faster, as one end
+writes while the other reads."""
+_REMOTE_COPY_BYTES: Final = 1 << 23
+"""The same for a body that is copied first, so that it is copied twice in any case."""
+
+_COLLECT_BYTES: Final = 1 << 22
+"""Bytes on their way from which on acknowledgements are looked for between two parts."""
 
 
 class Sender(Waiter, Protocol):
@@ -73,7 +79,7 @@ class Sending:
     def post(self, link: WireLink, body: Buffer, envelope: Envelope) -> SendOperation:
         """Start to send bytes, which must not change before the send is done."""
         send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
-        if _is_read_from_memory(link, body):
+        if _is_read_from_memory(link, body, is_copy=False):
             send.body = body
             _, head = self._remote_part(link, send, len(body))
             frame = envelope.frame(FrameKind.REMOTE, len(body), before=head)
@@ -88,7 +94,7 @@ class Sending:
     ) -> None:
         """Send bytes that may change afterwards; wait only if too much is on its way."""
         deadline = deadline_of(timeout_s)
-        if not _is_read_from_memory(link, body):
+        if not _is_read_from_memory(link, body, is_copy=True):
             self._wait_for_room(link, len(body), deadline, timeout_s)
             send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
             frame = envelope.frame(FrameKind.DATA, len(body))
@@ -103,6 +109,8 @@ class Sending:
                 if message:
                     self._cancel(link, message, envelope.tag)
                 raise
+            if link.pending_bytes > _COLLECT_BYTES:  # use buffers again that the receiver has read
+                self._sender.progress(lambda: False, 0)
             send = SendOperation(self._sender, link.peer, envelope.tag, len(part))
             send.body, send.give_back = self._buffers.copy(part), self._buffers.give_back
             number, head = self._remote_part(link, send, len(part))
@@ -171,8 +179,8 @@ class Sending:
             self._sender.progress(has_room, left_s)
 
 
-def _is_read_from_memory(link: WireLink, body: Buffer) -> bool:
-    return link.pid > 0 and len(body) >= _REMOTE_BYTES
+def _is_read_from_memory(link: WireLink, body: Buffer, *, is_copy: bool) -> bool:
+    return link.pid > 0 and len(body) >= (_REMOTE_COPY_BYTES if is_copy else _REMOTE_BYTES)
 
 
 def near_bytes() -> int:
