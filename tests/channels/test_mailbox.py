@@ -247,19 +247,6 @@ def test_a_rank_that_computes_is_not_silent():
         timer.join()
 
 
-def test_listeners_learn_of_lost_ranks_once():
-    with mailboxes(2) as boxes:
-        heard = []
-        boxes[0].add_listener(lambda rank, how: heard.append((rank, how)))
-        Group(boxes[0]).send(1, to=1)
-        boxes[1].close()
-        with pytest.raises(LostWorkerError):
-            Group(boxes[0]).receive(source=1, timeout_s=10)
-        boxes[0].add_listener(lambda rank, how: heard.append((rank, how)))
-        assert len(heard) == 2
-        assert heard[0] == heard[1]
-
-
 @pytest.mark.parametrize("tag", [-1, 1 << 62])
 def test_tags_and_ranks_beyond_their_range_are_refused(tag):
     with groups(2) as (first, _):

@@ -53,11 +53,11 @@ class Mailbox:
         self.rank, self.size = rank, size
         self.options = MailboxOptions() if options is None else options
         self.lost: dict[int, str] = {}
-        """Lost ranks, each with the way in which it ended."""
+        """Lost ranks and how they ended; `_dead` are those that had not finished before."""
+        self._dead: set[int] = set()
         self.is_closed = self.has_finished = False
         self._lock = threading.Lock()
         self._outgoing: dict[int, WireLink] = {}
-        self._listeners: list[Callable[[int, str], object]] = []
         self._num_groups: dict[tuple[tuple[int, ...], str], itertools.count[int]] = {}
         self.buffers = PartBuffers()
         self._connecting = threading.Lock()
@@ -76,12 +76,19 @@ class Mailbox:
     # What callers use.
 
     def post_send(
-        self, to: int, body: Buffer, *, tag: int, context: int = 0, description: bytes = b""
+        self,
+        to: int,
+        body: Buffer,
+        *,
+        tag: int,
+        context: int = 0,
+        description: bytes = b"",
+        needs: frozenset[int] = frozenset(),
     ) -> SendOperation:
         """Start to send bytes, which must not change before the send is done."""
         envelope = self._checked(body, tag, context, description)
         if to != self.rank:
-            return self._sending.post(self.link_to(to), body, envelope)
+            return self._sending.post(self.link_to(to), body, envelope, needs)
         self._delivery.to_self(to, (context, tag), description, body)
         self._reading.wake()
         send = SendOperation(self, to, tag, len(body))
@@ -119,19 +126,21 @@ class Mailbox:
         context: int = 0,
         into: Buffer | None = None,
         is_exact: bool = False,
+        needs: frozenset[int] = frozenset(),
     ) -> ReceiveOperation:
         """Start to receive a message from a rank, or from any; `into` is memory for its body.
 
-        A body that is longer is an error; with `is_exact`, one that is shorter, too.
+        A body that is longer is an error; with `is_exact`, one that is shorter, too. If one of the
+        ranks in `needs` is lost, the receive fails.
         """
         self._check_open()
         receive = ReceiveOperation(self, source, context, tag, into)
-        receive.is_exact = is_exact
+        receive.is_exact, receive.needs = is_exact, needs
         if source is not None and source != self.rank and source not in self._outgoing:
             self._watch(source)
         if not self._delivery.post(receive):
             self._reading.resume()
-            if source in self.lost or (source is None and self.lost):
+            if source in self.lost or (source is None and self.lost) or needs & self._dead:
                 with self._lock:
                     self._fail_if_hopeless(receive)
         return receive
@@ -150,14 +159,6 @@ class Mailbox:
             if operation.peer is not None:
                 self.check_silence(operation.peer, start_s)
             self._reading.progress(lambda: operation.is_done, left_s)
-
-    def add_listener(self, listener: Callable[[int, str], object]) -> None:
-        """Call `listener(rank, how)` for each lost rank, also for those already lost."""
-        with self._lock:
-            self._listeners.append(listener)
-            lost = list(self.lost.items())
-        for rank, how in lost:
-            listener(rank, how)
 
     @property
     def refused(self) -> dict[str, int]:
@@ -195,10 +196,7 @@ class Mailbox:
         if self.has_finished or self.is_closed:
             return
         self.has_finished = True
-        for link in self._living():
-            with contextlib.suppress(OSError):
-                if not link.writer.put([memoryview(packed_header(FrameKind.BYE))], None, copy=True):
-                    self._service.flush_later(link)
+        self._service.announce(packed_header(FrameKind.BYE), self._living())
 
     def close(self) -> None:
         """Wait until messages are sent, then close all connections. May be called twice."""
@@ -254,18 +252,21 @@ class Mailbox:
     def lose(self, rank: int, how: str) -> None:
         """Record that a rank has ended: what needs it fails, at once or after its last message."""
         with self._lock:
-            if rank in self.lost or rank == self.rank or self.is_closed:
+            is_other = 0 <= rank < self.size and rank != self.rank
+            if rank in self.lost or not is_other or self.is_closed:
                 return
             self.lost[rank] = how
+            self._dead.add(rank)
+            for receive in self._delivery.matching.needing(rank):
+                self.fail(receive, rank)
+            self._sending.give_up(rank, self._outgoing.values())
             if not self._reading.is_read(rank):
                 self._fail_receives(rank)
-            listeners = list(self._listeners)
+        self._service.announce(packed_header(FrameKind.LOST, tag=rank), self._living())
         outgoing = self._outgoing.get(rank)
         if outgoing is not None:
             self._fail_sends(outgoing)
         self._reading.wake()
-        for listener in listeners:
-            listener(rank, how)
 
     def fail_link(self, link: WireLink, error: Exception) -> None:
         """Close a link that ended or broke, and lose its rank."""
@@ -304,8 +305,6 @@ class Mailbox:
                 if send.body is None:  # otherwise it is done when it has been read
                     self.complete(send)
         self._reading.wake()
-
-    # What sending needs.
 
     def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None:
         """Read what arrives until something happened."""
@@ -364,10 +363,10 @@ class Mailbox:
 
     def _fail_if_hopeless(self, receive: ReceiveOperation) -> None:
         """Fail a receive from a rank that has ended, or from any if all have; with the lock."""
-        rank = receive.peer
-        if self._is_alone() if rank is None else not self._reading.is_read(rank):
+        rank, dead = receive.peer, receive.needs & self._dead
+        if dead or (self._is_alone() if rank is None else not self._reading.is_read(rank)):
             self._delivery.matching.withdraw(receive)
-            self.fail(receive, max(self.lost) if rank is None else rank)
+            self.fail(receive, min(dead) if dead else max(self.lost) if rank is None else rank)
 
     def _is_alone(self) -> bool:
         """Return whether all other ranks have ended and their messages are read. With the lock."""

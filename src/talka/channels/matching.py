@@ -130,6 +130,18 @@ class Matching:
                 del self._receives[key]
         return failed
 
+    def needing(self, rank: int) -> list[ReceiveOperation]:
+        """Return and remove the receives of collectives that a rank takes part in."""
+        failed = [
+            receive
+            for waiting in self._receives.values()
+            for receive in waiting
+            if rank in receive.needs
+        ]
+        for receive in failed:
+            self.withdraw(receive)
+        return failed
+
     def discard_incomplete(self, source: int) -> None:
         """Forget messages whose body a process that has ended did not send completely."""
         for key, arrivals in list(self._arrivals.items()):

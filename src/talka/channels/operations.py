@@ -17,12 +17,14 @@ class Waiter(Protocol):
 class Operation:
     """A send or a receive in progress; `wait` raises its error."""
 
-    __slots__ = ("_waiter", "error", "is_done", "peer", "tag")
+    __slots__ = ("_waiter", "error", "is_done", "needs", "peer", "tag")
 
     def __init__(self, waiter: Waiter, peer: int | None, tag: int) -> None:
         self._waiter, self.peer, self.tag = waiter, peer, tag
         self.is_done = False
         self.error: Exception | None = None
+        self.needs: frozenset[int] = frozenset()
+        """Ranks without which it may never be done: those of a collective."""
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until it is done.

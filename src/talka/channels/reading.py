@@ -35,6 +35,7 @@ class Owner(Protocol):
     def fail_link(self, link: WireLink, error: Exception) -> None: ...
     def done(self, link: WireLink, number: int) -> None: ...
     def finished(self, rank: int) -> None: ...
+    def lose(self, rank: int, how: str) -> None: ...
 
 
 class Reading:
@@ -223,6 +224,8 @@ class Reading:
             case FrameKind.BYE:
                 link.is_closing = True
                 self._owner.finished(link.peer)
+            case FrameKind.LOST:
+                self._owner.lose(header.tag, f"rank {link.peer} has lost it")
         return None
 
     def end(self, link: WireLink) -> None:

@@ -58,6 +58,7 @@ class Round:
         self._group, self._name = group, name
         self._tag = _COLLECTIVE | (number * _PHASES) % _COLLECTIVE
         self._sends: list[Awaited] = []
+        self._needs = frozenset(group.global_ranks)
         self._taken: list[Buffer] = []
         self.operand = operand
         self._start_s = 0.0
@@ -170,6 +171,7 @@ class Round:
             tag=self._tag + phase,
             context=group.context,
             description=description,
+            needs=self._needs,
         )
 
     def _receive(
@@ -182,6 +184,7 @@ class Round:
             context=group.context,
             into=into,
             is_exact=is_exact,
+            needs=self._needs,
         )
 
 

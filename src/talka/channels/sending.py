@@ -3,7 +3,7 @@
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Final, Protocol
 
 from talka.channels.buffers import PartBuffers, part_bytes
@@ -76,9 +76,12 @@ class Sending:
         self._numbers = itertools.count(1)
         self.sent_bytes = 0
 
-    def post(self, link: WireLink, body: Buffer, envelope: Envelope) -> SendOperation:
+    def post(
+        self, link: WireLink, body: Buffer, envelope: Envelope, needs: frozenset[int]
+    ) -> SendOperation:
         """Start to send bytes, which must not change before the send is done."""
         send = SendOperation(self._sender, link.peer, envelope.tag, len(body))
+        send.needs = needs
         if _is_read_from_memory(link, body, is_copy=False):
             send.body = body
             _, head = self._remote_part(link, send, len(body))
@@ -120,6 +123,13 @@ class Sending:
             else:
                 message, frame = number, envelope.frame(FrameKind.REMOTE, len(body), before=head)
             self._put(link, send, [frame])
+
+    def give_up(self, rank: int, links: Iterable[WireLink]) -> None:
+        """Fail what a collective with a lost rank has sent, and others do not read. With the lock."""
+        for link in links:
+            for send in link.unread.values():
+                if rank in send.needs:
+                    self._sender.fail(send, rank)
 
     def _cancel(self, link: WireLink, message: int, tag: int) -> None:
         """Let the receiver drop a message of which parts are missing."""

@@ -101,6 +101,7 @@ class Call:
             _memory(array),
             tag=self._first_tag + phase,
             context=group.context,
+            needs=frozenset(group.global_ranks),
         )
 
     def receive(self, into: Tensor, source: int, *, phase: int = 0) -> Awaited:
@@ -111,6 +112,7 @@ class Call:
             tag=self._first_tag + phase,
             context=group.context,
             into=_memory(into),
+            needs=frozenset(group.global_ranks),
         )
         return _CountedReceive(receive, self._meter)
 

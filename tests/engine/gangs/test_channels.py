@@ -55,6 +55,29 @@ def test_survivors_of_a_lost_rank_continue(engine):
     assert "died" in str(second)
 
 
+def lose_one_in_a_ring(worker, algorithm):
+    """Rank 2 of 5 ends in a collective; the others wait for each other until all have noticed."""
+    worker.barrier()
+    if worker.rank == 2:
+        time.sleep(0.1)
+        os._exit(7)
+    with pytest.raises(LostWorkerError, match="lost rank 2") as raised:
+        worker.all_reduce(np.ones(10), algorithm=algorithm)
+    worker.rendezvous.set(f"noticed {worker.rank}", b"")
+    for rank in {0, 1, 3, 4} - {worker.rank}:
+        worker.rendezvous.get(f"noticed {rank}", 30)
+    return list(raised.value.ranks)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "direct"])
+def test_a_death_ends_a_collective_on_all_ranks_also_on_those_far_from_it(algorithm):
+    with Embedded() as engine:
+        results = engine.gang(
+            lose_one_in_a_ring, algorithm, size=5, backend=None, on_failure="report"
+        )
+    assert [results[rank] for rank in (0, 1, 3, 4)] == [[2]] * 4
+
+
 def wait_for_one_that_has_finished(worker):
     if worker.rank == 0:
         worker.send(np.ones(1_000_000), to=1)  # is read after this rank has finished

@@ -8,6 +8,7 @@ A message is a header of 32 bytes, a description of at most 64 KiB, and a body:
     cancel   the sender gave up a remote message before all its parts; the tag is as for a part
     done     the receiver has read the part with this number
     bye      the sender closes its channels in an orderly way
+    lost     the sender has lost the rank in the tag: collectives with it fail everywhere
     alive    the sender is running; sent if a limit for silence is set
 """
 
@@ -35,6 +36,7 @@ class FrameKind(enum.IntEnum):
     BYE = 5
     ALIVE = 6
     CANCEL = 7
+    LOST = 8
 
 
 _BY_NUMBER: Final = {int(kind): kind for kind in FrameKind}

@@ -77,6 +77,13 @@ class Service:
             self._new.append(link)
         self._wake()
 
+    def announce(self, frame: bytes, links: Sequence[WireLink]) -> None:
+        """Send a header without a body to several ranks."""
+        for link in links:
+            with contextlib.suppress(OSError):  # the reader notices the end of the link
+                if not link.writer.put([memoryview(frame)], None, copy=True):
+                    self.flush_later(link)
+
     def forget(self, link: WireLink) -> None:
         """Stop to flush a link that is about to be closed."""
         with self._lock:
