@@ -1,6 +1,7 @@
 """How fast are messages and collectives beside gloo and MPI, and how close are their predictions?
 
     python -m benchmarks.collectives --preset smoke     # some seconds; the lab needs root or user namespaces
+    python -m benchmarks.collectives --preset four      # four hosts, about 10 minutes
     python -m benchmarks.collectives --preset full --json FILE --markdown FILE
 
 All libraries take turns in the same processes, so all see the same disturbances. A call takes from the
@@ -35,6 +36,16 @@ PRESETS = {
         "links": [("1 Gbit/s", 1e9, 0.0, [2])],
         "sizes": [100, 100_000],
         "seconds": 0.02,
+    },
+    "four": {
+        "loopback": [2, 4, 8],
+        "links": [
+            ("100 Mbit/s", 1e8, 0.0, [4]),
+            ("1 Gbit/s", 1e9, 0.0, [4]),
+            ("100 Mbit/s, 20 ms", 1e8, 0.02, [4]),
+        ],
+        "sizes": SIZES,
+        "seconds": 0.2,
     },
     "full": {
         "loopback": [2, 4, 8],
