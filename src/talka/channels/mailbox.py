@@ -375,10 +375,11 @@ class Mailbox:
     def check_silence(self, rank: int, since_s: float) -> None:
         """Lose a rank that has been silent for too long since this process began to wait for it.
 
-        While this process did not wait it did not read, so signs of life may still be unread.
+        While this process did not wait it did not read, so signs of life may still be unread. A rank
+        that others have given up already may have open links: what waits for it ends here, too.
         """
         limit_s = self.options.silence_s
-        if limit_s is None or rank in self.lost:
+        if limit_s is None:
             return
         silent_s = time.monotonic() - max(since_s, self._reading.last_read_s(rank))
         if silent_s > limit_s:
