@@ -235,7 +235,7 @@ class Delivery:
 
 
 def _dropped(arrival: Arrival) -> list[RemotePart]:
-    """Return the parts that nobody will read. With the lock."""
+    """Return the parts that are not going to be read. With the lock."""
     arrival.is_dropped = True
     parts, arrival.parts = arrival.parts, []
     return parts
