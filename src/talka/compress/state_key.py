@@ -4,8 +4,11 @@ from typing import Final, NamedTuple
 
 from torch import Tensor
 
-SIDES: Final = ("worker", "owner")
-"""The two places where an exchange encodes: gradients at each worker, averages at their owner."""
+RHYTHM: Final = "rhythm"
+"""Side of state that belongs to a rhythm, not to an exchange."""
+SIDES: Final = ("worker", "owner", RHYTHM)
+"""The two places where an exchange encodes (gradients at each worker, averages at their owner), and
+the rhythm that uses the exchange."""
 _WITH_OFFSET: Final = ("times", "floor")
 """Kinds that are kept for each slice of a parameter, not for the whole parameter."""
 _MAX_DIGITS: Final = 15
@@ -21,7 +24,8 @@ class StateKey(NamedTuple):
     """
 
     kind: str
-    """`residual`, `momentum`, `start`, `times`, `floor`, or `extra` outside of talka."""
+    """`residual`, `momentum`, `start`, `times`, `floor`; of a rhythm `anchor` and `velocity`; `extra`
+    outside of talka."""
     name: str
     """Name of the parameter."""
     offset: int | None = None

@@ -114,12 +114,23 @@ class Exchange(ABC):
         It is used if their number differs from the present one.
         """
 
-    def average(self, flat: Tensor, layout: Layout | None = None) -> "Future[Tensor]":
+    def average(
+        self, flat: Tensor, layout: Layout | None = None, *, weight: float = 1.0
+    ) -> "Future[Tensor]":
         """Average the vectors of all workers in place: the future's value is `flat` itself.
 
         With nonfinite="pass", an average that is not finite leaves momentum and residuals of these
         parameters unchanged on every worker: such a step is meant to be skipped.
+
+        Parameters
+        ----------
+        weight
+            Weight of this worker relative to the mean weight of all: the weights of all workers must
+            add up to their number. Momentum and residuals are those of weighted vectors.
         """
+        if not 0 <= weight <= self.num_workers * (1 + 1e-9):
+            allowed = f"from 0 to {self.num_workers}, the number of workers, and 1 on average"
+            raise InvalidValueError("weight", weight, allowed)
         if flat.is_complex() or flat.layout != torch.strided:
             kind = f"{flat.dtype}, {flat.layout}"
             raise InvalidValueError("the vector to average", kind, "real and dense")
@@ -142,6 +153,8 @@ class Exchange(ABC):
             with self.meter.timed("encode_s"):
                 if self.nonfinite == "pass":
                     before = self.snapshot(call.layout)
+                if weight != 1.0:
+                    values.mul_(weight)
                 self.momentum.add_to(values, call.layout)
             return self.steps(call)
 

@@ -1,6 +1,7 @@
 """Channels for the ranks of a torch process group: exchanges send nothing through gloo.
 
-Ranks find each other through the store of torch's default process group, whatever its backend.
+Ranks of a gang have channels already. Others find each other through the store of torch's default
+process group, whatever its backend, or through that of torchrun.
 """
 
 import os
@@ -13,7 +14,8 @@ from talka.channels import Group, Mailbox, MailboxOptions
 from talka.channels.messages import Channels
 from talka.channels.rendezvous import new_secret
 from talka.channels.world import world
-from talka.engine.gangs.torchrun import StoreRendezvous
+from talka.engine.gangs.keys import MemoryRendezvous
+from talka.engine.gangs.torchrun import StoreRendezvous, store_of_job
 from talka.machine import own_address
 
 ENCRYPT_VARIABLE: Final = "TALKA_ENCRYPT"
@@ -39,24 +41,31 @@ def num_members(members: Members) -> int:
 def _ranks(members: dist.ProcessGroup | Sequence[int] | None) -> Sequence[int]:
     if isinstance(members, Sequence):
         return members
+    if members is None:
+        return range(_mailbox().size)
     return dist.get_process_group_ranks(members)
 
 
 def _mailbox() -> Mailbox:
-    default = dist.group.WORLD
-    return world(default, _new_mailbox)
+    """Return the mailbox of this process; one that no launcher started is the only worker."""
+    if dist.is_initialized():
+        return world(dist.group.WORLD, _new_mailbox)
+    if "WORLD_SIZE" in os.environ:
+        return world("launched", _new_mailbox)
+    return world("alone", lambda: Mailbox(0, 1, MemoryRendezvous(), new_secret()))
 
 
 def _new_mailbox() -> Mailbox:
-    from torch.distributed import PrefixStore  # type: ignore[attr-defined]  # not in its __all__
-
-    store = PrefixStore("talka/channels", dist.distributed_c10d._get_default_store())
-    rendezvous, rank = StoreRendezvous(store), dist.get_rank()
+    """Connect with the other ranks through torch's store, whether or not they have a group."""
+    rendezvous = StoreRendezvous(store_of_job("talka/channels"))
+    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if dist.is_initialized():
+        rank, size = dist.get_rank(), dist.get_world_size()
     if rank == 0:
         rendezvous.set("secret", new_secret())
     return Mailbox(
         rank,
-        dist.get_world_size(),
+        size,
         rendezvous,
         rendezvous.get("secret"),
         address=own_address(os.environ.get("MASTER_ADDR", "")) or "127.0.0.1",

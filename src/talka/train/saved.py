@@ -19,6 +19,8 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
+from talka.compress import State
+from talka.compress.state_key import RHYTHM
 from talka.errors import SavedStateError
 from talka.exchange import Exchange
 from talka.exchange.topologies.low_rank import LowRank
@@ -40,6 +42,10 @@ class Progress(NamedTuple):
     """Learning rate that the residuals of each parameter belong to."""
     scale: float = 1.0
     """Loss scale (factor of a GradScaler) that residuals and momentum belong to."""
+    counts: Mapping[str, int] = {}
+    """Counters of a rhythm."""
+    kept: State = {}
+    """Tensors of a rhythm, on its own side of the state."""
 
 
 def save_state(exchange: Exchange, folder: Path, shapes: Shapes, progress: Progress) -> None:
@@ -64,7 +70,8 @@ def to_dict(
     `save` is a number that the dicts of all ranks of one save share. This is not a collective call:
     many trainers save one rank after another, or only one.
     """
-    tensors = {str(key): value.clone().contiguous() for key, value in exchange.state().items()}
+    state = exchange.state() | progress.kept
+    tensors = {str(key): value.clone().contiguous() for key, value in state.items()}
     metadata = {
         "format": FORMAT,
         "spec": exchange.spec,
@@ -75,6 +82,7 @@ def to_dict(
         "save": str(save),
         "rates": json.dumps(dict(progress.rates)),
         "scale": repr(progress.scale),
+        "counts": json.dumps(dict(progress.counts)),
         "shapes": json.dumps({name: list(shape) for name, shape in shapes.items()}),
     }
     metadata["checksum"] = checksum(tensors, metadata)
@@ -95,11 +103,15 @@ def _load(exchange: Exchange, source: str, read: Callable[[], list[SavedState]])
     except SavedStateError as error:
         problem = error
     _compare(exchange, source, files, problem)
-    states = [saved.state for saved in files]
+    states = [
+        {key: value for key, value in saved.state.items() if key.side != RHYTHM} for saved in files
+    ]
     is_same_number = files[0].num_workers == exchange.num_workers
     exchange.load_state(states[0] if is_same_number else exchange.merged(states))
     exchange.channels.barrier()
-    return Progress(max(files[0].step, 0), files[0].rates, files[0].scale)
+    first = files[0]
+    kept = {key: value for key, value in first.state.items() if key.side == RHYTHM}
+    return Progress(max(first.step, 0), first.rates, first.scale, first.counts, kept)
 
 
 def _read_dict(exchange: Exchange, state: object, shapes: Shapes) -> SavedState:

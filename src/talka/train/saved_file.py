@@ -42,6 +42,7 @@ class SavedState(NamedTuple):
     """Random number that all files of one save share; -1 if the format has none."""
     rates: dict[str, float]
     scale: float
+    counts: dict[str, int]
 
     @property
     def identity(self) -> tuple[int, int, int]:
@@ -77,7 +78,8 @@ def parse(state: dict[str, Tensor], metadata: Mapping[str, str], expected: Expec
         save = _whole_number(metadata, "save", at_least=0)
         rates, shapes = _rates(metadata), _shapes(metadata)
     checked = {_checked_key(key, tensor, expected, shapes): tensor for key, tensor in state.items()}
-    return SavedState(checked, num_workers, step, save, rates, _scale(metadata))
+    counts = _counts(metadata)
+    return SavedState(checked, num_workers, step, save, rates, _scale(metadata), counts)
 
 
 def checksum(state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
@@ -118,6 +120,15 @@ def _rates(metadata: Mapping[str, str]) -> dict[str, float]:
                 f"has a learning rate of {name!r} that is not a number of at least 0"
             )
     return rates
+
+
+def _counts(metadata: Mapping[str, str]) -> dict[str, int]:
+    """Return the counters of a rhythm; none for files of former versions, which lack them."""
+    counts = _json_object(metadata, "counts") if "counts" in metadata else {}
+    for name, count in counts.items():
+        if type(count) is not int or not 0 <= count <= _MAX_INT:
+            raise SavedStateProblem(f"has a count {name!r} that is not a whole number in range")
+    return counts
 
 
 def _scale(metadata: Mapping[str, str]) -> float:
@@ -169,7 +180,7 @@ def _checked_key(
 
 
 def _vector_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: str) -> str | None:
-    """Check the momentum or residual of a whole parameter."""
+    """Check a tensor with one number per value of a parameter."""
     if tensor.dtype == torch.float32 and tuple(tensor.shape) == (math.prod(shape),):
         return None
     return f"a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, not {math.prod(shape)} float32 values,"
@@ -196,6 +207,8 @@ def _scalar_problem(tensor: Tensor, shape: tuple[int, ...], offset: int, spec: s
 _CHECKS = {
     "momentum": _vector_problem,
     "residual": _vector_problem,
+    "anchor": _vector_problem,
+    "velocity": _vector_problem,
     "start": _start_problem,
     "times": _scalar_problem,
     "floor": _scalar_problem,

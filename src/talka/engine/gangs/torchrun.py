@@ -88,8 +88,8 @@ def _run(spec: GangSpec, events: Stream) -> list[Any]:
     if spec.backend is not None and not dist.is_initialized():
         dist.init_process_group(spec.backend)
     rank, number = int(os.environ["RANK"]), next(_numbers)
-    rendezvous = StoreRendezvous(_store(f"talka/gang-{number}/user"))
-    internal = StoreRendezvous(_store(f"talka/gang-{number}/own"))
+    rendezvous = StoreRendezvous(store_of_job(f"talka/gang-{number}/user"))
+    internal = StoreRendezvous(store_of_job(f"talka/gang-{number}/own"))
     if rank == 0:
         internal.set("secret", new_secret())
     worker = GangWorker(
@@ -111,7 +111,7 @@ def _run(spec: GangSpec, events: Stream) -> list[Any]:
     return results
 
 
-def _store(prefix: str) -> Any:
+def store_of_job(prefix: str) -> Any:
     """Return a part of torch's store: that of the process group, or else torchrun's own."""
     from torch.distributed import PrefixStore  # type: ignore[attr-defined]  # not in its __all__
 
