@@ -35,6 +35,12 @@ from talka.errors.graphs import (
     UnknownVertexError,
 )
 from talka.errors.payloads import NonFiniteError, PayloadError, SpecError
+from talka.errors.training import (
+    DivergedError,
+    ModelsDifferError,
+    PeerFailedError,
+    UnevenRoundsError,
+)
 from talka.errors.work import (
     ClusterError,
     DescriptorLimitError,
@@ -62,6 +68,7 @@ __all__ = [
     "CorpusError",
     "DescriptorLimitError",
     "DiskFullError",
+    "DivergedError",
     "EdgeFileError",
     "FrameError",
     "GangError",
@@ -76,6 +83,7 @@ __all__ = [
     "LostWorkerError",
     "MissingPackageError",
     "ModelFileError",
+    "ModelsDifferError",
     "NeverHaltsError",
     "NonFiniteError",
     "NotShippableError",
@@ -84,6 +92,7 @@ __all__ = [
     "OptionError",
     "OutputError",
     "PayloadError",
+    "PeerFailedError",
     "ProgramError",
     "ReleasedError",
     "RendezvousTimeoutError",
@@ -95,6 +104,7 @@ __all__ = [
     "TaskDiedError",
     "TaskError",
     "TokenizerError",
+    "UnevenRoundsError",
     "UnknownNameError",
     "UnknownVertexError",
     "WaitInTaskError",

@@ -9,12 +9,36 @@ if TYPE_CHECKING:
     from talka.train.frozen_adam import FrozenAdam
     from talka.train.gradients import average_gradients
     from talka.train.hook import Hook, attach, exchange_hook
+    from talka.train.replica import Replica
+    from talka.train.rhythms.delayed import Delayed
+    from talka.train.rhythms.every_step import EveryStep
+    from talka.train.rhythms.local_sgd import LocalSGD
+    from talka.train.rhythms.outer import Outer
+    from talka.train.rhythms.shares import Shares
 
-__all__ = ["FrozenAdam", "Hook", "attach", "average_gradients", "exchange_hook"]
+__all__ = [
+    "Delayed",
+    "EveryStep",
+    "FrozenAdam",
+    "Hook",
+    "LocalSGD",
+    "Outer",
+    "Replica",
+    "Shares",
+    "attach",
+    "average_gradients",
+    "exchange_hook",
+]
 
 _HOMES = {
+    "Delayed": "talka.train.rhythms.delayed",
+    "EveryStep": "talka.train.rhythms.every_step",
     "FrozenAdam": "talka.train.frozen_adam",
     "Hook": "talka.train.hook",
+    "LocalSGD": "talka.train.rhythms.local_sgd",
+    "Outer": "talka.train.rhythms.outer",
+    "Replica": "talka.train.replica",
+    "Shares": "talka.train.rhythms.shares",
     "attach": "talka.train.hook",
     "average_gradients": "talka.train.gradients",
     "exchange_hook": "talka.train.hook",

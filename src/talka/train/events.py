@@ -1,4 +1,4 @@
-"""Events of training steps."""
+"""Events of training steps and rounds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,6 +23,33 @@ class StepDone(Event):
     """Seconds of the step without the wait for the exchange at the end of the backward pass."""
     encode_s: float
     """Seconds spent encoding gradients into payloads."""
+    wait_s: float
+    """Seconds the exchange thread waited for the network or for other workers."""
+    decode_s: float
+    """Seconds spent decoding received payloads."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class RoundDone(Event):
+    """One worker finished one synchronisation of a rhythm that does not average in every step."""
+
+    rhythm: str
+    """Name of the rhythm."""
+    round: int
+    """Number of the round; the first is 1."""
+    num_steps: int
+    """Number of optimizer steps of this worker since the last round."""
+    staleness: int
+    """Number of steps by which the result is applied late."""
+    sent_bytes: int
+    """Bytes that this worker sent in this round."""
+    received_bytes: int
+    """Bytes that this worker received in this round."""
+    compute_s: float
+    """Seconds of the steps, without the wait for the exchange."""
+    encode_s: float
+    """Seconds spent encoding payloads."""
     wait_s: float
     """Seconds the exchange thread waited for the network or for other workers."""
     decode_s: float

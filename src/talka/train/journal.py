@@ -1,58 +1,83 @@
-"""Writes an event for each training step: bytes, seconds by kind of work, residual norms."""
+"""Writes an event for each step or round: bytes, seconds by kind of work, residual norms."""
 
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from talka.compress import Layout
 from talka.events import Measured, Predicted, Stream
 from talka.exchange import Exchange, Meter, Price, predict
 from talka.network import Network
 from talka.train.codec_rates import kept_rates
-from talka.train.events import ResidualNorm, StepDone
+from talka.train.events import ResidualNorm, RoundDone, StepDone
 
 NORM_EVERY = 50
 """Steps between two residual norms, and between two comparisons with the prediction."""
 
 
+class RoundInfo(NamedTuple):
+    """What a rhythm tells of a round."""
+
+    rhythm: str
+    number: int
+    """Number of the round; the first is 1."""
+    num_steps: int
+    """Number of optimizer steps since the last round."""
+    staleness: int = 0
+    """Number of steps by which the result is applied late."""
+
+
 class Journal:
     """Times the steps of one worker and, if there is a run directory, writes them as events.
 
-    Called by the hook and by the exchange's thread, never by both at the same time.
+    The thread of the training calls `waits` and `resumes`, that of the exchange calls `ends`.
     """
 
-    def __init__(self, run_dir: str | Path | None, layout: Layout, network: Network | None) -> None:
-        self._run_dir, self._layout, self._network = run_dir, layout, network
+    def __init__(self, run_dir: str | Path | None, network: Network | None) -> None:
+        self._run_dir, self._network = run_dir, network
         self._stream: Stream | None = None
         self.num_steps, self.compute_s = 0, 0.0
         self.total = Meter()
         self._counted: dict[Exchange, Meter] = {}
-        self._prices: dict[Exchange, Price] = {}
+        self._prices: dict[tuple[Exchange, int], Price] = {}
         self._predicted_bytes, self._predicted_s = 0.0, 0.0
         self._pending = Meter()
-        self._ended_s = self._waits_s = time.perf_counter()
+        self._resumed_s = time.perf_counter()
+        self._is_first = True
+        self._what, self._reason = "step", ""
 
-    def step_waits(self) -> None:
-        """Note that the last bucket was handed over: from now on the backward pass waits."""
-        self._waits_s = time.perf_counter()
-
-    def step_ends(self, exchange: Exchange) -> None:
-        """Count a step, and write its event."""
+    def waits(self) -> float:
+        """Note that all was handed over, and return the seconds of computing before that."""
         now = time.perf_counter()
-        compute_s = self._waits_s - self._ended_s
-        if self.num_steps:  # the time before the first step includes the start
+        compute_s = now - self._resumed_s
+        self._resumed_s = now
+        if not self._is_first:  # the time before the first step includes the start
             self.compute_s += compute_s
-        self._ended_s = now
+        self._is_first = False
+        return compute_s
+
+    def resumes(self) -> None:
+        """Note that the training continues."""
+        self._resumed_s = time.perf_counter()
+
+    def ends(
+        self, used: Mapping[Exchange, Layout], compute_s: float, info: RoundInfo | None
+    ) -> None:
+        """Count a step or round, and write its event.
+
+        `used` has the exchanges of the step, each with the layout of all that it averaged.
+        """
         self.num_steps += 1
-        delta = self._count(exchange)
+        delta = Meter()
+        for exchange in used:
+            delta += self._count(exchange)
         if self._run_dir is not None:
-            self._write(exchange, delta, compute_s)
+            self._write(used, delta, compute_s, info)
 
     def _count(self, exchange: Exchange) -> Meter:
-        """Return what the exchange's meter grew by since the last call for the same exchange.
-
-        A hook may switch to another exchange, or use another one during warm-up.
-        """
+        """Return what the exchange's meter grew by since the last call for the same exchange."""
         meter = exchange.meter.copy()
         delta = meter - self._counted.get(exchange, Meter())
         self._counted[exchange] = meter
@@ -60,30 +85,38 @@ class Journal:
         self._pending += delta
         return delta
 
-    def _write(self, exchange: Exchange, delta: Meter, compute_s: float) -> None:
-        stream = self._open(exchange)
-        if exchange not in self._prices:
-            rates = kept_rates(exchange.spec)
-            self._prices[exchange] = predict(exchange, self._layout, self._network, rates)
-        price = self._prices[exchange]
-        self._predicted_bytes += price.sent_bytes
-        self._predicted_s += price.seconds
-        stream.emit(
-            StepDone(
-                self.num_steps,
-                delta.sent_bytes,
-                delta.received_bytes,
-                compute_s,
-                delta.encode_s,
-                delta.wait_s,
-                delta.decode_s,
-            )
-        )
+    def _write(
+        self,
+        used: Mapping[Exchange, Layout],
+        delta: Meter,
+        compute_s: float,
+        info: RoundInfo | None,
+    ) -> None:
+        main = next(iter(used))
+        stream = self._open(main)
+        for exchange, layout in used.items():
+            price = self._price(exchange, layout)
+            self._predicted_bytes += price.sent_bytes
+            self._predicted_s += price.seconds
+        self._what = "step" if info is None else "round"
+        self._reason = f"{main.spec}: {self._price(main, used[main]).reason}"
+        seconds = (compute_s, delta.encode_s, delta.wait_s, delta.decode_s)
+        if info is None:
+            stream.emit(StepDone(self.num_steps, delta.sent_bytes, delta.received_bytes, *seconds))
+        else:
+            stream.emit(RoundDone(*info, delta.sent_bytes, delta.received_bytes, *seconds))
         if self.num_steps % NORM_EVERY == 1:
-            norm = exchange.residual_norm()
+            norm = main.residual_norm()
             stream.emit(ResidualNorm(self.num_steps, norm if math.isfinite(norm) else None))
         if self.num_steps % NORM_EVERY == 0:
-            self._compare(exchange, stream)
+            self._compare(main, stream)
+
+    def _price(self, exchange: Exchange, layout: Layout) -> Price:
+        key = (exchange, len(layout))
+        if key not in self._prices:
+            rates = kept_rates(exchange.spec)
+            self._prices[key] = predict(exchange, layout, self._network, rates)
+        return self._prices[key]
 
     def _open(self, exchange: Exchange) -> Stream:
         if self._stream is None:
@@ -95,13 +128,14 @@ class Journal:
 
     def _compare(self, exchange: Exchange, stream: Stream) -> None:
         """Write the prediction for all steps so far, and what was measured since the last call."""
+        cost_id = f"train/{self._what}/exchange"
         if exchange.rank == 0:
-            reason = f"{self.num_steps} steps, {exchange.spec}: {self._prices[exchange].reason}"
+            reason = f"{self.num_steps} {self._what}s, {self._reason}"
             seconds = None if self._network is None else self._predicted_s
-            stream.emit(Predicted("train/step/exchange", self._predicted_bytes, seconds, reason))
+            stream.emit(Predicted(cost_id, self._predicted_bytes, seconds, reason))
         delta, self._pending = self._pending, Meter()
         seconds = delta.encode_s + delta.wait_s + delta.decode_s
-        stream.emit(Measured("train/step/exchange", delta.sent_bytes, seconds))
+        stream.emit(Measured(cost_id, delta.sent_bytes, seconds))
 
     def close(self, exchange: Exchange) -> None:
         """Write the comparison of the last steps, and close the file."""

@@ -17,8 +17,8 @@ class OpenParts:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.exchange: Exchange | None = None
-        self.warm_up: Exchange | None = None
-        """Exchange of uncompressed gradients during the warm-up of FrozenAdam."""
+        self.dense: Exchange | None = None
+        """Exchange without compression: during the warm-up of FrozenAdam, and for buffers."""
         self.unused: UnusedParameters | None = None
         self._process = os.getpid()
 
@@ -28,7 +28,7 @@ class OpenParts:
             return  # in a forked process, where the journal belongs to the parent
         if self.exchange is not None:
             self.journal.close(self.exchange)
-        for exchange in (self.exchange, self.warm_up):
+        for exchange in (self.exchange, self.dense):
             if exchange is not None:
                 exchange.close()
         if self.unused is not None:

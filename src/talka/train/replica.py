@@ -7,7 +7,8 @@ saves its state, and writes an event for each step.
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -28,7 +29,7 @@ from talka.exchange.transport import Members
 from talka.network import Network, read_hosts
 from talka.renaming import renamed
 from talka.train.codecs import attached_codec
-from talka.train.journal import Journal
+from talka.train.journal import Journal, RoundInfo
 from talka.train.open_parts import OpenParts
 from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 from talka.train.parameters import check_parameters
@@ -74,6 +75,10 @@ class Replica:
         """Tensors of a rhythm that are saved and loaded with the state of the exchange."""
         self.counts: dict[str, int] = {}
         """Counters of a rhythm that are saved and loaded with the state of the exchange."""
+        self.at_step_start: Callable[[], None] | None = None
+        """Called before the first bucket of a step; a rhythm sets it."""
+        self.at_wait: Callable[[list[Future[Tensor]]], None] | None = None
+        """Called before this worker waits for averages; a rhythm sets it."""
         self.num_steps = 0
         """Number of steps since the start of the training, over all restarts."""
         self._group, self._network = group, network
@@ -83,11 +88,12 @@ class Replica:
         }
         self._momentum = momentum
         self._compressor, self._name = compressor, exchange
-        self._journal = Journal(run_dir or os.environ.get(RUN_DIR_VARIABLE), self.layout, network)
+        self._journal = Journal(run_dir or os.environ.get(RUN_DIR_VARIABLE), network)
         self._open_parts = OpenParts(self._journal)
         self._closing = weakref.finalize(self, self._open_parts.close)
         self._futures: list[Future[Tensor]] = []
-        self._step_began, self._in_use = False, cast("Exchange | None", None)
+        self._step_began = False
+        self._used: dict[Exchange, Layout] = {}  # in the current step
         self._run: int | None = None  # a random number that is the same on all workers
         if optimizer is not None:
             properties = codec_of(compressor)
@@ -114,7 +120,7 @@ class Replica:
         """Short form of the compressor in use."""
         return self._compressor if isinstance(self._compressor, str) else self._compressor.spec
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Layout of all trained parameters, one after another."""
         return layout_of(
@@ -161,29 +167,39 @@ class Replica:
         exchange, unused = self.exchange, self._open_parts.unused
         if not self._step_began:
             self._step_began = True
+            if self.at_step_start is not None:
+                self.at_step_start()
             self.transforms.begin_step(exchange)
         if self.transforms.is_warming_up:
-            exchange = self._warm_up_exchange()
+            exchange = self._dense_exchange()
         self.transforms.apply(flat, layout)
         if unused is not None:
             unused.before_exchange(exchange, layout)
-        self._in_use = exchange
+        self._used[exchange] = self.layout
+        return self._put(exchange, flat, layout)
+
+    def average_exactly(self, flat: Tensor, layout: Layout) -> "Future[Tensor]":
+        """Average a vector over all workers in place, without compression or transforms."""
+        exchange = self._dense_exchange()
+        self._used[exchange] = (*self._used.get(exchange, ()), *layout)
+        return self._put(exchange, flat, layout)
+
+    def _put(self, exchange: Exchange, flat: Tensor, layout: Layout) -> "Future[Tensor]":
         future = exchange.average(flat, layout, weight=self.weight)
         self._futures.append(future)
         return future
 
-    def end_step(self, last: "Future[Tensor]") -> "Future[Tensor]":
-        """Note that the last bucket of a step was handed over; return its future."""
-        exchange = self._in_use
-        assert exchange is not None, "there was a bucket"
+    def end_step(self, last: "Future[Tensor]", info: RoundInfo | None = None) -> "Future[Tensor]":
+        """Note that all of a step or round was handed over; return the future of its last bucket."""
         if self._open_parts.unused is not None:
             self._open_parts.unused.end_step()
         self._step_began = False
-        self.num_steps += 1
-        self._journal.step_waits()
+        self.num_steps += 1 if info is None else info.num_steps
+        used, self._used = self._used, {}
+        compute_s = self._journal.waits()
 
         def ends(done: "Future[Tensor]") -> Tensor:
-            self._journal.step_ends(exchange)
+            self._journal.ends(used, compute_s, info)
             return done.value()
 
         return cast("Future[Tensor]", last.then(ends))
@@ -198,17 +214,27 @@ class Replica:
 
         A future that `then` returned would raise a RuntimeError with only their text.
         """
+        if self.at_wait is not None:
+            self.at_wait(futures)
         for future in futures:
             self.transforms.check(future.wait())
+        self.resumes()
 
-    def _warm_up_exchange(self) -> Exchange:
-        """Return the exchange of uncompressed gradients for the warm-up of FrozenAdam."""
-        parts = self._open_parts
-        if parts.warm_up is None:
-            assert parts.exchange is not None, "opened before the first bucket"
-            nonfinite = parts.exchange.nonfinite
-            parts.warm_up = open_exchange("none", group=self._group, nonfinite=nonfinite)
-        return parts.warm_up
+    def resumes(self) -> None:
+        """Note that computing continues, also if there was nothing to wait for."""
+        self._journal.resumes()
+
+    def _dense_exchange(self) -> Exchange:
+        """Return the exchange without compression: for the warm-up of FrozenAdam, and for buffers."""
+        parts, nonfinite = self._open_parts, self.exchange.nonfinite
+        if parts.dense is None:
+            parts.dense = open_exchange("none", group=self._group, nonfinite=nonfinite)
+        return parts.dense
+
+    def busy_s(self) -> float:
+        """Return the seconds that this worker has computed, encoded and decoded so far."""
+        meter = self._journal.total
+        return self._journal.compute_s + meter.encode_s + meter.decode_s
 
     def stats(self) -> dict[str, float]:
         """Return totals of the exchanges of this worker so far: bytes, seconds and steps."""

@@ -19,7 +19,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from talka.compress import State
+from talka.compress import StateKey
 from talka.compress.state_key import RHYTHM
 from talka.errors import SavedStateError
 from talka.exchange import Exchange
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
     """Loss scale (factor of a GradScaler) that residuals and momentum belong to."""
     counts: Mapping[str, int] = {}
     """Counters of a rhythm."""
-    kept: State = {}
+    kept: Mapping[StateKey, Tensor] = {}
     """Tensors of a rhythm, on its own side of the state."""
 
 
@@ -70,7 +70,7 @@ def to_dict(
     `save` is a number that the dicts of all ranks of one save share. This is not a collective call:
     many trainers save one rank after another, or only one.
     """
-    state = exchange.state() | progress.kept
+    state = exchange.state() | dict(progress.kept)
     tensors = {str(key): value.clone().contiguous() for key, value in state.items()}
     metadata = {
         "format": FORMAT,
