@@ -89,3 +89,18 @@ def test_exchanges_in_progress_are_finished_before_the_thread_ends():
     conveyor.close()
     assert future.wait() == "done"
     assert [thread for thread in threading.enumerate() if thread not in before] == []
+
+
+def test_an_exchange_waits_for_an_older_one_of_the_same_parameter():
+    conveyor, log, signals = Conveyor(Meter()), [], [Signal() for _ in range(3)]
+    names = [frozenset("ab"), frozenset("c"), frozenset("b")]
+    futures = [
+        conveyor.put(lambda i=i: steps(log, str(i), signals[i]), lambda: None, names[i])
+        for i in range(3)
+    ]
+    for signal in reversed(signals):
+        signal.event.set()
+    for future in futures:
+        future.wait()
+    conveyor.close()
+    assert log.index("0 has 0") < log.index("2 starts")

@@ -138,6 +138,7 @@ class Exchange(ABC):
         first_tag = (next(self._count) * TAGS_PER_CALL) % MAX_TAG
         call = Call(self, values, nameless(len(values)) if layout is None else layout, first_tag)
 
+        names = frozenset(piece.name for piece in call.layout)
         before: Snapshot | None = None
 
         def result() -> Tensor:
@@ -158,7 +159,7 @@ class Exchange(ABC):
                 self.momentum.add_to(values, call.layout)
             return self.steps(call)
 
-        return cast("Future[Tensor]", self._conveyor.put(start, result))
+        return cast("Future[Tensor]", self._conveyor.put(start, result, names))
 
     def close(self) -> None:
         """End the thread, and forget messages that nobody received."""

@@ -5,6 +5,9 @@ that it waits for. Before the thread waits for the oldest exchange, it starts ne
 bucket is encoded while another is sent. It only ever waits for the oldest: a rank that waited for a
 younger exchange could block a rank that needs it for an older one, and both would deadlock. All
 messages have tags, so the order in which they are posted does not matter.
+
+An exchange of a parameter starts when older ones of the same parameter are done: its residuals, and
+the state of some compressors, belong to one exchange at a time.
 """
 
 import atexit
@@ -12,6 +15,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from torch.futures import Future
 
@@ -19,7 +23,15 @@ from talka.channels.collectives.port import Awaited, Steps
 from talka.exchange.meter import Meter
 from talka.guard import Caught
 
-Job = tuple[Callable[[], Steps], Callable[[], object], "Future[object]"]
+
+class Job(NamedTuple):
+    """An exchange that is to be run."""
+
+    start: Callable[[], Steps]
+    result: Callable[[], object]
+    future: "Future[object]"
+    names: frozenset[str]
+    """Names of the parameters in it."""
 
 
 class Conveyor:
@@ -33,10 +45,15 @@ class Conveyor:
         self._thread.start()
         atexit.register(self.close)
 
-    def put(self, start: Callable[[], Steps], result: Callable[[], object]) -> "Future[object]":
+    def put(
+        self,
+        start: Callable[[], Steps],
+        result: Callable[[], object],
+        names: frozenset[str] = frozenset(),
+    ) -> "Future[object]":
         """Queue an exchange; the future gets `result()` when its steps are done, or their error."""
         future: Future[object] = Future()
-        self._queue.put((start, result, future))
+        self._queue.put(Job(start, result, future, names))
         return future
 
     def close(self) -> None:
@@ -54,6 +71,8 @@ class Conveyor:
             new = self._queue.get()
             if new is None:
                 break
+            while any(new.names & job.names for _, _, job in self._active):
+                self._advance(0, *self._active.popleft())
             self._advance(len(self._active), None, (), new)
         while self._active:
             self._advance(0, *self._active.popleft())
@@ -65,10 +84,9 @@ class Conveyor:
 
         Errors of the exchange, also while it starts, are set on its own future.
         """
-        start, result, future = job
         with Caught() as caught:
             if steps is None:
-                steps = start()
+                steps = job.start()
             with self._meter.timed("wait_s"):
                 for operation in awaited:
                     operation.wait()
@@ -77,9 +95,9 @@ class Conveyor:
                 self._active.insert(place, (steps, more, job))
                 return
             self._meter.num_calls += 1
-            future.set_result(result())
+            job.future.set_result(job.result())
         error = caught.error
         if error is not None and not isinstance(error, Exception):  # futures accept Exceptions only
             error = RuntimeError(f"the exchange ended with {error!r}")
         if error is not None:
-            future.set_exception(error)
+            job.future.set_exception(error)

@@ -144,12 +144,12 @@ class Rhythm(ABC):
         try:
             described = f"{self.describe()}, {self.replica.spec}"
             agree(self.model, control, described, takes_values=not self.is_between_rounds)
+            notices = self._notices
+            self.replica.at_wait = lambda futures: notices.wait(futures, self._round_awaited())
+            self._start()
         except BaseException as error:
             self._leave(error)
             raise
-        notices = self._notices
-        self.replica.at_wait = lambda futures: notices.wait(futures, self._round_awaited())
-        self._start()
         self.is_open = True
         return self
 

@@ -314,5 +314,5 @@ def check_change_codec(codec: Properties) -> None:
         )
 
 
-def _bucket_of_ddp(rhythm: LocalSGD, bucket: GradBucket) -> "Future[Tensor]":
+def _bucket_of_ddp(rhythm: LocalSGD, bucket: GradBucket) -> Future[Tensor]:
     return rhythm.average_bucket(bucket)

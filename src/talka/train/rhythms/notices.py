@@ -4,6 +4,7 @@ A worker that waits for an exchange would wait forever for one that has left or 
 alive. So each worker sends one notice to all others when it leaves, and those that wait look at it.
 """
 
+import contextlib
 import threading
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.futures import Future
 from talka.channels import Group
 from talka.channels.coding import decoded
 from talka.channels.messages import tag_number
-from talka.errors import PeerFailedError, TalkaError, UnevenRoundsError
+from talka.errors import LostWorkerError, PeerFailedError, TalkaError, UnevenRoundsError
 
 _TAG = "notice"
 _LOOK_EVERY_S = 0.1
@@ -39,14 +40,23 @@ class Notices:
         `rounds` is the number of the round that they belong to.
         """
         for future in futures:
-            if not future.done():
-                self._wait_for(future, rounds)
+            done = threading.Event()
+            future.add_done_callback(lambda _, done=done: done.set())  # type: ignore[misc]
+            while not done.wait(_LOOK_EVERY_S):
+                self._look(rounds)
+            try:
+                future.wait()
+            except LostWorkerError as error:
+                self._explain(error, rounds)
+                raise
 
-    def _wait_for(self, future: Future[Tensor], rounds: int) -> None:
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
-        while not done.wait(_LOOK_EVERY_S):
-            self._look(rounds)
+    def _explain(self, loss: LostWorkerError, rounds: int) -> None:
+        """Raise what a lost worker told before it ended."""
+        for rank, receive in self._receives.items():
+            if self._group.global_ranks[rank] in loss.ranks:
+                with contextlib.suppress(TalkaError):
+                    receive.wait(_LEAVE_S)
+        self._look(rounds)
 
     def _look(self, rounds: int) -> None:
         for rank, receive in self._receives.items():
