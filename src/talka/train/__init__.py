@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from talka.train.frozen_adam import FrozenAdam
     from talka.train.gradients import average_gradients
     from talka.train.hook import Hook, attach, exchange_hook
+    from talka.train.scripts.metrics import log
 
-__all__ = ["FrozenAdam", "Hook", "attach", "average_gradients", "exchange_hook"]
+__all__ = ["FrozenAdam", "Hook", "attach", "average_gradients", "exchange_hook", "log"]
 
 _HOMES = {
     "FrozenAdam": "talka.train.frozen_adam",
@@ -18,7 +19,9 @@ _HOMES = {
     "attach": "talka.train.hook",
     "average_gradients": "talka.train.gradients",
     "exchange_hook": "talka.train.hook",
+    "log": "talka.train.scripts.metrics",
 }
+_WITHOUT_TORCH = ("log",)
 
 
 def __getattr__(name: str) -> Any:
@@ -28,5 +31,6 @@ def __getattr__(name: str) -> Any:
 
     from talka.extras import require
 
-    require("torch", by=f"talka.train.{name}")
+    if name not in _WITHOUT_TORCH:
+        require("torch", by=f"talka.train.{name}")
     return getattr(importlib.import_module(_HOMES[name]), name)
