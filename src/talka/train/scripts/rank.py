@@ -145,7 +145,7 @@ def _run_as_main(run: ScriptRun) -> None:
 def _exit_code(error: SystemExit) -> int:
     """Return the exit code of `sys.exit`, and print its message as Python does."""
     if error.code is None or isinstance(error.code, int):
-        return error.code or 0
+        return int(error.code or 0) & 0xFF  # all that the kernel keeps of it
     sys.stderr.write(f"{error.code}\n")
     return 1
 
