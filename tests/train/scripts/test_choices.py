@@ -25,7 +25,7 @@ def test_choices_arrive_as_they_were_given(monkeypatch):
     assert "exchange" not in os.environ[choices.VARIABLE]
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"rythm": "every-step"}', '{"rhythm": 3}', "null"])
+@pytest.mark.parametrize("text", ["[]", "{", '{"tempo": "every-step"}', '{"rhythm": 3}', "null"])
 def test_other_content_of_the_variable_is_refused(monkeypatch, text):
     monkeypatch.setenv(choices.VARIABLE, text)
     with pytest.raises(InvalidValueError, match="compressor, exchange, network, rhythm"):
