@@ -22,6 +22,7 @@ COMMANDS = {
     "analogy": "answer analogies: A is to B as C is to what?",
     "evaluate": "score word vectors on analogy and similarity files",
     "graph": "run PageRank, shortest paths, components and more on a file of edges",
+    "train": "start a training script on several workers, as torchrun does",
     "explain": "predict what a training step or an exchange would cost",
     "lab": "run a command on several emulated hosts with slow links",
     "probe": "measure latency and rate between ranks",

@@ -197,6 +197,21 @@ this key, and that it did not fail before; if it needs more time, give a larger 
         )
 
 
+class RanksMissingError(TalkaError):
+    """Ranks that torchrun, a lab or a user has started did not find each other.
+
+    >>> print(RanksMissingError("10.0.0.1:29500", "rank 0 has not responded", "Start it."))
+    the ranks do not meet at 10.0.0.1:29500: rank 0 has not responded. Start it.
+    """
+
+    def __init__(self, address: str, problem: str, advice: str) -> None:
+        super().__init__(address, problem, advice)
+        self.address, self.problem, self.advice = address, problem, advice
+
+    def __str__(self) -> str:
+        return f"the ranks do not meet at {self.address}: {self.problem}. {self.advice}"
+
+
 class LostWorkerError(TalkaError):
     """A worker ended, or stopped responding, in the middle of an exchange.
 

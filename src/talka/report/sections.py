@@ -9,6 +9,7 @@ from talka.report.choices import CHOICES
 from talka.report.collectives import COLLECTIVES
 from talka.report.comparison import COMPARISON
 from talka.report.lab_hosts import LAB_HOSTS
+from talka.report.metrics.section import METRICS
 from talka.report.steps import STEPS
 from talka.report.summary import SUMMARY
 from talka.report.supersteps import SUPERSTEPS
@@ -20,6 +21,7 @@ from talka.report.workers import WORKERS
 SECTIONS: Final[tuple[PageSection, ...]] = (
     SUMMARY,  # first: its title is the page's
     TROUBLES,  # the first question about a failed run is why it failed
+    METRICS,  # what the script itself reports: loss, accuracy
     COMPARISON,
     CHOICES,
     LAB_HOSTS,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from talka.train.rhythms.local_sgd import LocalSGD
     from talka.train.rhythms.outer import Outer
     from talka.train.rhythms.shares import Shares
+    from talka.train.scripts.metrics import log
 
 __all__ = [
     "Delayed",
@@ -28,6 +29,7 @@ __all__ = [
     "attach",
     "average_gradients",
     "exchange_hook",
+    "log",
 ]
 
 _HOMES = {
@@ -42,7 +44,9 @@ _HOMES = {
     "attach": "talka.train.hook",
     "average_gradients": "talka.train.gradients",
     "exchange_hook": "talka.train.hook",
+    "log": "talka.train.scripts.metrics",
 }
+_WITHOUT_TORCH = ("log",)
 
 
 def __getattr__(name: str) -> Any:
@@ -52,5 +56,6 @@ def __getattr__(name: str) -> Any:
 
     from talka.extras import require
 
-    require("torch", by=f"talka.train.{name}")
+    if name not in _WITHOUT_TORCH:
+        require("torch", by=f"talka.train.{name}")
     return getattr(importlib.import_module(_HOMES[name]), name)

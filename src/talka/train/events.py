@@ -1,4 +1,4 @@
-"""Events of training steps and rounds."""
+"""Events of training steps and rounds, and metrics that training scripts log."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -64,3 +64,20 @@ class ResidualNorm(Event):
     step: int
     norm: float | None
     """L2 norm over all residuals; None if it is not finite."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class MetricsLogged(Event):
+    """A rank logged a metric with `talka.train.log`, at most ten of these per second and metric."""
+
+    name: str
+    """Name of the metric, such as `loss`."""
+    value: float | None
+    """Last value that was logged; None if it is not finite."""
+    step: int | None
+    """Step that was given with it; None if none was."""
+    epoch: float | None
+    """Epoch that was given with it; None if none was."""
+    num_values: int
+    """Number of values since the last event, of which this is the last."""

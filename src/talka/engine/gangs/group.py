@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from talka.channels.rendezvous import Rendezvous
 from talka.errors import ClusterError
@@ -38,18 +38,32 @@ def tcp_store(address: str, rank: int, size: int, rendezvous: Rendezvous) -> Any
     if rank != 0:
         host, port = rendezvous.get(_STORE_KEY).decode().rsplit(":", 1)
         return TCPStore(host, int(port), size, is_master=False)
+    opened = open_store(address)
+    rendezvous.set(_STORE_KEY, f"{address}:{opened.port}".encode())
+    return opened.store
+
+
+class OpenedStore(NamedTuple):
+    """A store of torch that this process serves."""
+
+    store: Any
+    port: int
+
+
+def open_store(address: str) -> OpenedStore:
+    """Open a store that listens on one address, at a free port."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in its __all__
+
     listener = socket.create_server((address, 0))  # by default it would listen on all addresses
     port = listener.getsockname()[1]
     store = TCPStore(
         address,
         port,
-        size,
         is_master=True,
         wait_for_workers=False,
         master_listen_fd=listener.detach(),
     )
-    rendezvous.set(_STORE_KEY, f"{address}:{port}".encode())
-    return store
+    return OpenedStore(store, port)
 
 
 def use_interface_of(address: str) -> None:

@@ -17,6 +17,7 @@ from talka.engine.gangs.driver_channel import DriverChannel, DriverRendezvous
 from talka.engine.gangs.group import file_store, join_group, tcp_store, use_interface_of
 from talka.engine.gangs.losses import Losses
 from talka.engine.gangs.relay import Relay
+from talka.engine.gangs.spec import RankFailed
 from talka.engine.gangs.worker import GangWorker
 from talka.engine.local import wire
 from talka.engine.shipping import unship
@@ -59,7 +60,9 @@ def serve(channel: socket.socket, store: int, mains: int) -> None:
             import torch.distributed as dist
 
             dist.destroy_process_group()
-    if caught.error is not None:
+    if isinstance(caught.error, RankFailed):
+        driver.send({"failed": caught.error.how})
+    elif caught.error is not None:
         problem = explain(caught.error, function, ())
         sys.stderr.write(problem.traceback)
         sys.stderr.flush()

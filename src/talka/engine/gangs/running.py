@@ -148,6 +148,8 @@ class RunningGang(Gang):
         elif "problem" in frame:
             problem = TaskProblem(*frame["problem"])
             self._fail(rank, died=False, how=f"raised {problem.cause}\n  at {problem.line}")
+        elif "failed" in frame:
+            self._fail(rank, died=False, how=frame["failed"])
         elif "result" in frame:
             self._outcomes.finished(rank, frame["result"])
         elif "event" in frame:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from talka.channels.options import MailboxOptions
 from talka.channels.rendezvous import new_secret
 from talka.engine.shipping import ship
-from talka.errors import InvalidValueError, UnknownNameError
+from talka.errors import InvalidValueError, TalkaError, UnknownNameError
 from talka.extras import require
 
 Main: TypeAlias = Callable[..., Any] | Mapping[str, Callable[..., Any]]
@@ -16,6 +16,18 @@ WORKER: Final = "worker"
 """Role of all ranks of a gang without roles."""
 BACKENDS: Final = ("gloo", "nccl", "ucc", "mpi", "xccl")
 """Backends of torch.distributed."""
+
+
+class RankFailed(TalkaError):
+    """Raised by a rank that describes its failure itself, such as `ended with exit code 3`.
+
+    `GangError` contains this description. The rank has printed what there is to print: no traceback
+    is added to its log.
+    """
+
+    def __init__(self, how: str) -> None:
+        super().__init__(how)
+        self.how = how
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,11 @@
 
 import itertools
 import os
+import re
 import threading
 import time
+from concurrent.futures import Future
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -13,13 +16,17 @@ from talka.channels.rendezvous import TIMEOUT_S, check_key, check_value, new_sec
 from talka.engine.base import Gang
 from talka.engine.gangs.spec import GangSpec
 from talka.engine.gangs.worker import GangWorker
-from talka.errors import InvalidValueError, RendezvousTimeoutError
+from talka.errors import InvalidValueError, RanksMissingError, RendezvousTimeoutError
 from talka.events import RUN_DIR_VARIABLE, Stream
+from talka.guard import Caught
 from talka.machine import own_address
 
 _numbers = itertools.count()
 """Number of gangs in this process; the same in all ranks, as all start the same gangs."""
 _POLL_S: Final = (0.001, 0.05)
+START_TIMEOUT_S: Final = 120.0
+"""Seconds in which all ranks must have connected to the store of rank 0."""
+_CONNECT_GRACE_S: Final = 10.0
 
 
 class ExistingGang(Gang):
@@ -126,13 +133,54 @@ _opened: list[Any] = []
 
 
 def _own_store() -> Any:
-    """Connect to torchrun's store, once per process."""
+    """Connect to torchrun's store, once per process.
+
+    Torch connects and waits for the other ranks in native code, which Ctrl+C does not interrupt, so
+    another thread does it.
+    """
+    if not _opened:
+        connecting: Future[Any] = Future()
+        threading.Thread(
+            target=_connect, args=[connecting], name="talka-store", daemon=True
+        ).start()
+        try:
+            _opened.append(connecting.result(START_TIMEOUT_S + _CONNECT_GRACE_S))
+        except (TimeoutError, RuntimeError) as error:
+            raise _missing_ranks(error) from None
+    return _opened[0]
+
+
+def _connect(connecting: "Future[Any]") -> None:
     from torch.distributed.rendezvous import rendezvous
 
-    if not _opened:
+    with Caught() as caught:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        _opened.append(next(iter(rendezvous("env://", rank, size)))[0])
-    return _opened[0]
+        timeout = timedelta(seconds=START_TIMEOUT_S)
+        found = rendezvous("env://", rank, size, timeout=timeout)
+        connecting.set_result(next(iter(found))[0])
+    if caught.error is not None:
+        connecting.set_exception(caught.error)
+
+
+def _missing_ranks(error: Exception) -> RanksMissingError:
+    """Explain why the ranks did not find each other, by what torch has reported."""
+    address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+    if "EADDRINUSE" in str(error):
+        advice = "Set MASTER_PORT to a free port on all ranks, or end the job that uses this one."
+        return RanksMissingError(address, "rank 0 cannot listen there: the port is in use", advice)
+    if os.environ["RANK"] == "0":
+        joined = re.search(r"(\d+)/(\d+) clients joined", str(error))
+        found = f"only {joined[1]} of {joined[2]} ranks" if joined else "not all ranks"
+        problem = f"{found} have connected within {START_TIMEOUT_S:g} s"
+        advice = (
+            "Start the others, with the same MASTER_ADDR and MASTER_PORT, and read their output."
+        )
+        return RanksMissingError(address, problem, advice)
+    problem = f"rank 0 has not responded within {START_TIMEOUT_S:g} s"
+    advice = "Start rank 0 there, and check that this machine can reach the address and the port."
+    if address.startswith("127.") and os.environ.get("GROUP_RANK", "0") != "0":
+        advice += " 127.0.0.1 always is the machine itself: give the address of the first machine."
+    return RanksMissingError(address, problem, advice)
 
 
 def _stream(rank: int, events: Stream) -> Stream:

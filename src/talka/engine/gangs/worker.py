@@ -18,6 +18,7 @@ from talka.engine.gangs.losses import Losses
 from talka.engine.gangs.spec import WORKER
 from talka.errors import UnknownNameError
 from talka.events import Stream
+from talka.events.current import providing_stream
 from talka.network import Network, read_hosts
 
 NETWORK_VARIABLE = "TALKA_NETWORK"
@@ -84,10 +85,14 @@ class GangWorker(Channels):
 
     @contextmanager
     def taking_part(self) -> Iterator[None]:
-        """Provide the messages of this process to exchanges; at the end, tell that it has finished."""
+        """Provide the messages and the stream of this rank to the code that runs in its process.
+
+        At the end, the other ranks are notified that it has finished.
+        """
         provide(lambda: self.mailbox)
         try:
-            yield
+            with providing_stream(self.events, self.rank):
+                yield
         finally:
             provide(None)
             self.call_log.flush()

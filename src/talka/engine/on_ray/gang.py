@@ -119,7 +119,11 @@ class RayRanks:
         self._deliver()
         stopping = [actor.stop.remote(self._name) for actor in self._actors.values()]
         if stopping:
-            ray.wait(stopping, num_returns=len(stopping), timeout=_STOP_TIMEOUT_S)
+            stopped, _ = ray.wait(stopping, num_returns=len(stopping), timeout=_STOP_TIMEOUT_S)
+            for call in stopped:
+                with contextlib.suppress(RayError):  # its machine has died
+                    for rank, frame in ray.get(call):
+                        self._message(rank, frame)
         if self._place is not None:
             remove_placement_group(self._place)
         self._collector.close()
@@ -141,7 +145,7 @@ class RayRanks:
         """Ask the actor of a machine to start its ranks; return the call."""
         actor = self._actors[machine] = self._hosts.of(machine)
         own = {rank: hellos[rank] for rank in self._ranks_on(machine)}
-        return actor.start.remote(self._name, own, shipped)
+        return actor.start.remote(self._name, own, shipped, self._collector.takes_logs)
 
     def _got(self, call: Any) -> Any:
         """Return the result of a call, or raise the error that the actor raised."""
@@ -169,6 +173,9 @@ class RayRanks:
     def _message(self, rank: int, frame: dict[str, Any]) -> RankMessage | None:
         if "lines" in frame:
             self._collector.write(rank, frame["lines"])
+            return None
+        if "output" in frame:
+            self._collector.write_log(rank, frame["output"])
             return None
         if "result" in frame:
             return RankMessage(rank, {"result": value_of(frame["result"])})

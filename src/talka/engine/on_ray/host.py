@@ -9,6 +9,7 @@ torch already. If the actor ends, for any reason, so do all ranks.
 
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,11 +22,14 @@ from talka.engine.gangs.fork_server import ForkServers
 from talka.engine.gangs.group import interface_of
 from talka.engine.gangs.local import environment, preload_of
 from talka.engine.gangs.part import MachinePart, PartSpec, RankMessage
+from talka.engine.on_ray.logs import LogSender
 from talka.engine.storage import File, PackedValue
 from talka.guard import Caught
 
 TAKE_S: Final = 1.0
 """Seconds after which a call of `take` returns even without a message."""
+LOG_EVERY_S: Final = 0.2
+"""Seconds between two looks at the logs of ranks, whose new output the driver takes."""
 MAX_HELD_BYTES: Final = 1 << 24
 MAX_CONCURRENCY: Final = 32
 """Calls that run at the same time; each gang has one that waits for messages."""
@@ -39,7 +43,11 @@ class MachineHost:
         self._gangs: dict[str, _HostedGang] = {}
 
     def start(
-        self, gang: str, hellos: Mapping[int, dict[str, Any]], shipped: Mapping[str, bytes]
+        self,
+        gang: str,
+        hellos: Mapping[int, dict[str, Any]],
+        shipped: Mapping[str, bytes],
+        sends_logs: bool,  # noqa: FBT001  # the driver passes it by position
     ) -> dict[int, str]:
         """Start ranks of a gang, and return the path of the log of each, on this machine.
 
@@ -51,6 +59,8 @@ class MachineHost:
             First frame for each rank.
         shipped
             Function and arguments of each role.
+        sends_logs
+            Whether the driver takes what the ranks print.
         """
         address = ray.util.get_node_ip_address()
         folder = _log_folder()
@@ -69,8 +79,10 @@ class MachineHost:
             preload=preload_of(backend),
             result_form=ray_form,
         )
-        self._gangs[gang] = _HostedGang(MachinePart(spec, self._servers), spec.ranks)
-        return {rank: str(path) for rank, path in logs.items() if path is not None}
+        paths = {rank: path for rank, path in logs.items() if path is not None}
+        sent = LogSender(paths if sends_logs else {})
+        self._gangs[gang] = _HostedGang(MachinePart(spec, self._servers), spec.ranks, sent)
+        return {rank: str(path) for rank, path in paths.items()}
 
     def take(self, gang: str) -> list[tuple[int, dict[str, Any]]]:
         """Wait for messages of ranks and return them; each is returned once."""
@@ -86,11 +98,10 @@ class MachineHost:
         """Return the end of the log of a rank."""
         return self._gangs[gang].part.tail(rank)
 
-    def stop(self, gang: str) -> None:
-        """End all ranks of a gang, and wait until they have ended."""
+    def stop(self, gang: str) -> list[tuple[int, dict[str, Any]]]:
+        """End all ranks of a gang, wait until they have ended, and return their last output."""
         hosted = self._gangs.pop(gang, None)
-        if hosted is not None:
-            hosted.stop()
+        return [] if hosted is None else hosted.stop()
 
     def close(self) -> None:
         """End all processes of this actor."""
@@ -102,8 +113,8 @@ class MachineHost:
 class _HostedGang:
     """A part, and the thread that receives its messages."""
 
-    def __init__(self, part: MachinePart, ranks: Sequence[int]) -> None:
-        self.part, self._ranks = part, ranks
+    def __init__(self, part: MachinePart, ranks: Sequence[int], logs: LogSender) -> None:
+        self.part, self._ranks, self._logs = part, ranks, logs
         self._condition = threading.Condition()
         self._messages: list[RankMessage] = []
         self._held_bytes = 0
@@ -113,10 +124,16 @@ class _HostedGang:
         self._thread.start()
 
     def take(self) -> list[tuple[int, dict[str, Any]]]:
+        end_s, output = time.monotonic() + TAKE_S, self._logs.take()
+        while not output and (left_s := end_s - time.monotonic()) > 0:
+            with self._condition:
+                wait_s = min(LOG_EVERY_S, left_s)
+                if self._condition.wait_for(lambda: self._messages or self._is_stopped, wait_s):
+                    break
+            output = self._logs.take()
         with self._condition:
-            self._condition.wait_for(lambda: self._messages or self._is_stopped, TAKE_S)
             messages, self._messages, self._held_bytes = self._messages, [], 0
-        return [(message.rank, message.frame) for message in messages]
+        return [*output, *((message.rank, message.frame) for message in messages)]
 
     def deliver(self, frames: Sequence[tuple[int, dict[str, Any]]]) -> None:
         with self._condition:
@@ -128,14 +145,14 @@ class _HostedGang:
                 else:
                     self.part.send(rank, frame)
 
-    def stop(self) -> None:
+    def stop(self) -> list[tuple[int, dict[str, Any]]]:
         with self._condition:
-            if self._is_stopped:
-                return
-            self._is_stopped = True
-            self.part.wake()
-            self._condition.notify_all()
+            if not self._is_stopped:
+                self._is_stopped = True
+                self.part.wake()
+                self._condition.notify_all()
         self._thread.join()
+        return self._logs.take_rest()
 
     def _receive(self) -> None:
         with Caught() as caught:

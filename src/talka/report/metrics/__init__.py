@@ -1,0 +1,1 @@
+"""Curves of the metrics that training scripts log."""

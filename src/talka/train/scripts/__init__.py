@@ -1,0 +1,1 @@
+"""Ordinary training scripts: start one on several workers, and log its metrics."""
