@@ -1,24 +1,40 @@
 """Costs of algorithms of collectives against lists of transfers, and a chain step by step."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from talka.channels.choosing import ASSUMED, assumed_network, check_algorithm, choose
 from talka.errors import UnknownNameError
-from talka.network import Link, Network
+from talka.network import Link, Network, SharedCores
 from talka.network.algorithms import (
     ALGORITHMS,
     CHUNK_BYTES,
+    PIECE_BYTES,
     algorithm_cost,
     chain_broadcast,
     cheapest_algorithm,
+    scattered_broadcast,
 )
 from tests.network import twin_schemes
-from tests.network.twin import Twin
+from tests.network.twin import Buckets, Transfer, Twin
 
-LINKS = st.builds(Link, st.floats(0, 0.1), st.floats(1e5, 1e10), st.floats(1e5, 1e10) | st.none())
-NETWORKS = st.lists(LINKS, min_size=1, max_size=7).map(lambda links: Network(tuple(links)))
+LINKS = st.builds(
+    Link,
+    st.floats(0, 0.1),
+    st.floats(1e5, 1e10),
+    st.floats(1e5, 1e10) | st.none(),
+    st.just(0.0) | st.floats(0, 1e6),
+    st.just(0.0) | st.floats(0, 1e-3),
+)
+CORES = st.none() | st.builds(SharedCores, st.integers(1, 3))
+NETWORKS = st.builds(
+    lambda links, cores: Network(tuple(links), cores=cores),
+    st.lists(LINKS, min_size=1, max_size=7),
+    CORES,
+)
 
 
 def direct_broadcast(network, payload):
@@ -56,7 +72,7 @@ TWINS = {
 
 def test_every_algorithm_has_a_twin():
     known = {(name, each) for name, algorithms in ALGORITHMS.items() for each in algorithms}
-    assert known == {*TWINS, ("broadcast", "chain")}
+    assert known == {*TWINS, ("broadcast", "chain"), ("broadcast", "scattered")}
 
 
 @pytest.mark.parametrize("name, algorithm", TWINS)
@@ -70,22 +86,64 @@ def test_costs_agree_with_their_twins(name, algorithm, network, payload):
     assert cost.seconds == pytest.approx(twin.seconds())
 
 
+def scattered_seconds(network, payload):
+    """Pieces to their workers, then parts of pieces to all others, with the same buckets."""
+    others = range(1, network.num_workers)
+    piece = payload / len(others)
+    count = max(1, math.ceil(piece / PIECE_BYTES))
+    buckets = Buckets(network)
+
+    def moves(pairs, num_bytes):
+        return [Transfer(0, a, b, num_bytes, frozenset()) for a, b in pairs]
+
+    first = [(0, rank) for rank in others]
+    passed_on = [(a, b) for a in others for b in others if a != b]
+    seconds = buckets.round_seconds(moves(first, piece / count))
+    if count > 1:
+        earlier_s = min(network.path(a, b).latency_s for a, b in first + passed_on)
+        middle = moves(first + passed_on, piece * (count - 1) / count)
+        seconds += buckets.round_seconds(middle, earlier_s=earlier_s)
+    return seconds + buckets.round_seconds(moves(passed_on, piece / count))
+
+
+@given(NETWORKS, st.floats(0, 1e8))
+def test_a_scattered_broadcast_agrees_with_its_rounds(network, payload):
+    cost, count = scattered_broadcast(network, payload), network.num_workers
+    if count > 2:
+        assert cost.seconds == pytest.approx(scattered_seconds(network, payload))
+        passed_on = payload * (count - 2) / (count - 1)
+        assert cost.sent_bytes_by_rank == pytest.approx((payload, *(passed_on,) * (count - 1)))
+        assert cost.received_bytes_by_rank == pytest.approx((0, *(payload,) * (count - 1)))
+    else:
+        assert cost.seconds == algorithm_cost("broadcast", "direct", network, payload).seconds
+
+
 def chain_seconds(network, payload):
-    """Pass every part from worker to worker; a worker sends one part after another."""
+    """Pass every part from worker to worker; a worker sends one part after another.
+
+    A part has left when, for each earlier part, the bucket has let pass all since that one was ready.
+    """
     sizes = [CHUNK_BYTES] * int(payload // CHUNK_BYTES)
     sizes += [payload % CHUNK_BYTES] if payload % CHUNK_BYTES or not sizes else []
     there = [0.0] * len(sizes)
     for rank in range(network.num_workers - 1):
-        path, free = network.path(rank, rank + 1), 0.0
-        for index, size in enumerate(sizes):
-            free = max(free, there[index]) + 8 * size / path.rate_bits_per_s
-            there[index] = free
-        there = [at + path.latency_s for at in there]
+        path = network.path(rank, rank + 1)
+        left = [
+            max(
+                there[first]
+                + 8 * max(0.0, sum(sizes[first : last + 1]) - path.burst_bytes) / path.rate_bits_per_s
+                for first in range(last + 1)
+            )
+            for last in range(len(sizes))
+        ]
+        there = [at + path.latency_s for at in left]
     return there[-1]
 
 
 @given(
-    st.builds(Link, st.floats(0, 0.1), st.floats(1e6, 1e10)),
+    st.builds(
+        Link, st.floats(0, 0.1), st.floats(1e6, 1e10), burst_bytes=st.just(0) | st.floats(0, 4e6)
+    ),
     st.integers(1, 9),
     st.integers(0, 20),
     st.booleans(),
@@ -99,7 +157,14 @@ def test_a_chain_of_equal_links_takes_as_long_as_its_parts(link, count, num_part
     assert cost.seconds == pytest.approx(chain_seconds(network, payload) if count > 1 else 0.0)
 
 
-@given(st.lists(LINKS, min_size=2, max_size=6), st.integers(1, 12))
+@given(
+    st.lists(
+        st.builds(Link, st.floats(0, 0.1), st.floats(1e5, 1e10), st.floats(1e5, 1e10)),
+        min_size=2,
+        max_size=6,
+    ),
+    st.integers(1, 12),
+)
 def test_the_slowest_link_sets_the_pace_of_a_chain(links, num_parts):
     network = Network(tuple(links))
     seconds = chain_broadcast(network, num_parts * CHUNK_BYTES).seconds
@@ -119,7 +184,8 @@ def test_choices_follow_size_and_machines():
     assert network == Network.equal(ASSUMED, 4)
     assert choose("all_reduce", network, 10) == "gathered"
     assert choose("all_reduce", network, 10**8) != "gathered"
-    assert choose("broadcast", network, 10**8) == "chain"
+    assert choose("broadcast", network, 100) == "direct"
+    assert choose("broadcast", network, 10**8) == "scattered"
     assert choose("broadcast", network, 10**6 + 1) == choose("broadcast", network, 1 << 20)
     assert assumed_network(["a", "b", "a"]) is None
     assert assumed_network(["a", "a"]).workers_per_host == (2,)

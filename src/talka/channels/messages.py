@@ -32,7 +32,7 @@ _MAX_DIRECT_RANKS: Final = 8
 _TEXT: Final = 1 << 62
 """Bit of the number of a tag that is text."""
 _SHORT_BYTES: Final = 1 << 15
-"""Bytes up to which a value is broadcast in one message."""
+"""Bytes up to which a value is part of an announcement that is passed on down a tree."""
 
 
 class _Announcement(NamedTuple):
@@ -176,8 +176,9 @@ class Channels(ABC):
         """Return the value of the root on all ranks; other ranks need not give one.
 
         algorithm
-            "direct", "tree" (O(log P) hops) or "chain" (long values in parts along all ranks); by
-            default the one that is cheapest on the network. All ranks must give the same.
+            "direct", "tree" (O(log P) hops), "chain" (long values in parts along all ranks) or
+            "scattered" (a piece to each rank, which passes it on); by default the one that is
+            cheapest on the network. All ranks must give the same.
         out
             Memory for an array, on ranks other than the root.
         """
@@ -191,9 +192,9 @@ class Channels(ABC):
             description, body = encoded(value)
             call.num_bytes = len(body)
             call.algorithm = algorithm or choose("broadcast", self.network, len(body))
-            is_short, is_tree = len(body) <= _SHORT_BYTES, self._announces_by_tree(algorithm)
-            if (is_short or call.algorithm == "direct") and not is_tree:
-                call.algorithm = "direct"
+            is_tree = self._announces_by_tree(algorithm)
+            is_short = is_tree and len(body) <= _SHORT_BYTES
+            if call.algorithm == "direct" and not is_tree:
                 call.keep([call.send_value(value, peer) for peer in call.others()])
                 return value
             inline = bytes(body) if is_short else b""
@@ -357,6 +358,7 @@ _BROADCASTS: Final = {
     "direct": direct.direct_broadcast,
     "tree": tree.tree_broadcast,
     "chain": ring.chain_broadcast,
+    "scattered": direct.scattered_broadcast,
 }
 _REDUCTIONS: Final = {
     "direct": direct.direct_reduce,

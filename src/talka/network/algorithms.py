@@ -4,17 +4,23 @@
 value; formulas are for equal links (latency a, B / rate = b).
 """
 
+import itertools
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from talka.errors import UnknownNameError
 from talka.network import collectives, exchanges
-from talka.network.cost import Cost, cost_of_rounds, no_cost
+from talka.network.cost import Cost, Rounds, cost_of_rounds, no_cost
 from talka.network.link import Network, check_bytes, share_of
 from talka.units import format_bytes
 
 CHUNK_BYTES: Final = 1 << 20
 """Longer values are sent in parts of this size where they are passed on as they arrive."""
+
+PIECE_BYTES: Final = 1 << 17
+"""The same for the pieces of a scattered broadcast."""
 
 
 def direct_broadcast(network: Network, payload_bytes: float) -> Cost:
@@ -27,7 +33,8 @@ def direct_broadcast(network: Network, payload_bytes: float) -> Cost:
 def chain_broadcast(network: Network, payload_bytes: float) -> Cost:
     """Pass the root's payload on in parts of c bytes: (P-1) a + b + (P-2) c / rate seconds.
 
-    With unequal links, the slowest path sets the pace of all parts.
+    With unequal links, the slowest path sets the pace of all parts. The first bytes of the payload,
+    and of each part, may pass as a burst.
     """
     num_workers, size = network.num_workers, check_bytes(payload_bytes)
     if num_workers == 1:
@@ -35,8 +42,9 @@ def chain_broadcast(network: Network, payload_bytes: float) -> Cost:
     part = min(size, float(CHUNK_BYTES))
     paths = [network.path(rank, rank + 1) for rank in range(num_workers - 1)]
     slowest = min(path.rate_bits_per_s for path in paths)
-    part_s = sum(8 * part / path.rate_bits_per_s for path in paths)
-    seconds = sum(path.latency_s for path in paths) + part_s + 8 * (size - part) / slowest
+    burst = min(path.burst_bytes for path in paths)
+    later_s = 8 * max(0.0, size - max(part, burst)) / slowest
+    seconds = sum(path.seconds(part) for path in paths) + later_s
     return Cost(
         (*(size,) * (num_workers - 1), 0.0),
         (0.0, *(size,) * (num_workers - 1)),
@@ -46,10 +54,35 @@ def chain_broadcast(network: Network, payload_bytes: float) -> Cost:
     )
 
 
+def scattered_broadcast(network: Network, payload_bytes: float) -> Cost:
+    """Send a piece of the root's payload to each worker, which passes it on to the other workers.
+
+    2 a + b + (P-2) c / rate seconds: pieces longer than c bytes are passed on in parts as they
+    arrive.
+    """
+    num_workers, size = network.num_workers, check_bytes(payload_bytes)
+    if num_workers <= 2:
+        return direct_broadcast(network, size)
+    piece = size / (num_workers - 1)
+    num_parts = max(1, math.ceil(piece / PIECE_BYTES))
+    first = [(0, rank) for rank in range(1, num_workers)]
+    passed_on = list(itertools.permutations(range(1, num_workers), 2))
+    rounds = Rounds(network)
+    rounds.add(first, piece / num_parts)
+    if num_parts > 1:
+        middle_bytes = piece * (num_parts - 1) / num_parts
+        rounds.add([*first, *passed_on], middle_bytes, is_pipelined=True)
+    rounds.add(passed_on, piece / num_parts)
+    return rounds.cost.because(f"B/(P-1) = {format_bytes(piece)} to each worker, which passes it on")
+
+
 def scattered_reduce(network: Network, payload_bytes: float) -> Cost:
     """Combine a slice at each worker, then gather them: 2 a + 2 (P-1)/P b seconds."""
-    piece = share_of(payload_bytes, network.num_workers)
-    cost = collectives.all_to_all(network, payload_bytes) + collectives.gather(network, piece)
+    num_workers = network.num_workers
+    piece, rounds = share_of(payload_bytes, num_workers), Rounds(network)
+    rounds.add_all_pairs(piece)
+    rounds.add([(rank, 0) for rank in range(1, num_workers)], piece)
+    cost = rounds.cost
     return cost.because(f"slices of B/P = {format_bytes(piece)} to their owners, then to the root")
 
 
@@ -58,6 +91,7 @@ ALGORITHMS: Final[dict[str, dict[str, Callable[[Network, float], Cost]]]] = {
         "direct": direct_broadcast,
         "tree": collectives.broadcast,
         "chain": chain_broadcast,
+        "scattered": scattered_broadcast,
     },
     "reduce": {
         "direct": collectives.gather,
@@ -87,7 +121,11 @@ def algorithm_cost(collective: str, algorithm: str, network: Network, payload_by
     known = ALGORITHMS[collective]
     if algorithm not in known:
         raise UnknownNameError(f"algorithm of {collective}", algorithm, tuple(known))
-    return known[algorithm](network, payload_bytes)
+    cost = known[algorithm](network, payload_bytes)
+    if network.cores is None or not cost.num_rounds:
+        return cost
+    call_s = network.cores.call_excess_s(network.num_workers)
+    return replace(cost, seconds=cost.seconds + call_s)
 
 
 def cheapest_algorithm(collective: str, network: Network, payload_bytes: float) -> str:
