@@ -1,7 +1,5 @@
 """Costs of algorithms of collectives against lists of transfers, and a chain step by step."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,14 +10,13 @@ from talka.network import Link, Network, SharedCores
 from talka.network.algorithms import (
     ALGORITHMS,
     CHUNK_BYTES,
-    PIECE_BYTES,
     algorithm_cost,
     chain_broadcast,
+    chain_part_bytes,
     cheapest_algorithm,
-    scattered_broadcast,
 )
 from tests.network import twin_schemes
-from tests.network.twin import Buckets, Transfer, Twin
+from tests.network.twin import Twin
 
 LINKS = st.builds(
     Link,
@@ -52,7 +49,19 @@ def scattered_reduce(network, payload):
     return twin
 
 
+def scattered_broadcast(network, payload):
+    """Pieces to their owners, then from each to all others; two workers need one round."""
+    others = range(1, network.num_workers)
+    twin = Twin(network, max(1, len(others)), owners={0})
+    twin.run_round([(0, rank, {(rank - 1, 0)}, payload / len(others)) for rank in others])
+    passed_on = [(a, b) for a in others for b in others if a != b]
+    twin.run_round([(a, b, {(a - 1, 0)}, payload / len(others)) for a, b in passed_on])
+    assert twin.all_know_all()
+    return twin
+
+
 TWINS = {
+    ("broadcast", "scattered"): scattered_broadcast,
     ("broadcast", "direct"): direct_broadcast,
     ("broadcast", "tree"): twin_schemes.broadcast,
     ("reduce", "direct"): twin_schemes.gather,
@@ -72,7 +81,7 @@ TWINS = {
 
 def test_every_algorithm_has_a_twin():
     known = {(name, each) for name, algorithms in ALGORITHMS.items() for each in algorithms}
-    assert known == {*TWINS, ("broadcast", "chain"), ("broadcast", "scattered")}
+    assert known == {*TWINS, ("broadcast", "chain")}
 
 
 @pytest.mark.parametrize("name, algorithm", TWINS)
@@ -86,52 +95,23 @@ def test_costs_agree_with_their_twins(name, algorithm, network, payload):
     assert cost.seconds == pytest.approx(twin.seconds())
 
 
-def scattered_seconds(network, payload):
-    """Pieces to their workers, then parts of pieces to all others, with the same buckets."""
-    others = range(1, network.num_workers)
-    piece = payload / len(others)
-    count = max(1, math.ceil(piece / PIECE_BYTES))
-    buckets = Buckets(network)
-
-    def moves(pairs, num_bytes):
-        return [Transfer(0, a, b, num_bytes, frozenset()) for a, b in pairs]
-
-    first = [(0, rank) for rank in others]
-    passed_on = [(a, b) for a in others for b in others if a != b]
-    seconds = buckets.round_seconds(moves(first, piece / count))
-    if count > 1:
-        earlier_s = min(network.path(a, b).latency_s for a, b in first + passed_on)
-        middle = moves(first + passed_on, piece * (count - 1) / count)
-        seconds += buckets.round_seconds(middle, earlier_s=earlier_s)
-    return seconds + buckets.round_seconds(moves(passed_on, piece / count))
-
-
-@given(NETWORKS, st.floats(0, 1e8))
-def test_a_scattered_broadcast_agrees_with_its_rounds(network, payload):
-    cost, count = scattered_broadcast(network, payload), network.num_workers
-    if count > 2:
-        assert cost.seconds == pytest.approx(scattered_seconds(network, payload))
-        passed_on = payload * (count - 2) / (count - 1)
-        assert cost.sent_bytes_by_rank == pytest.approx((payload, *(passed_on,) * (count - 1)))
-        assert cost.received_bytes_by_rank == pytest.approx((0, *(payload,) * (count - 1)))
-    else:
-        assert cost.seconds == algorithm_cost("broadcast", "direct", network, payload).seconds
-
-
 def chain_seconds(network, payload):
     """Pass every part from worker to worker; a worker sends one part after another.
 
     A part has left when, for each earlier part, the bucket has let pass all since that one was ready.
     """
-    sizes = [CHUNK_BYTES] * int(payload // CHUNK_BYTES)
-    sizes += [payload % CHUNK_BYTES] if payload % CHUNK_BYTES or not sizes else []
+    part = chain_part_bytes(payload)
+    sizes = [part] * round(payload // part)
+    sizes += [payload % part] if payload % part or not sizes else []
     there = [0.0] * len(sizes)
     for rank in range(network.num_workers - 1):
         path = network.path(rank, rank + 1)
         left = [
             max(
                 there[first]
-                + 8 * max(0.0, sum(sizes[first : last + 1]) - path.burst_bytes) / path.rate_bits_per_s
+                + 8
+                * max(0.0, sum(sizes[first : last + 1]) - path.burst_bytes)
+                / path.rate_bits_per_s
                 for first in range(last + 1)
             )
             for last in range(len(sizes))
@@ -151,6 +131,7 @@ def chain_seconds(network, payload):
 def test_a_chain_of_equal_links_takes_as_long_as_its_parts(link, count, num_parts, is_short):
     network, payload = Network.equal(link, count), num_parts * CHUNK_BYTES
     payload = payload // 40 if is_short and num_parts < 40 else payload
+    payload -= payload % chain_part_bytes(payload) if payload > CHUNK_BYTES // 16 else 0
     cost = chain_broadcast(network, payload)
     assert cost.sent_bytes_by_rank == (payload,) * (count - 1) + (0,)
     assert cost.received_bytes_by_rank == (0,) + (payload,) * (count - 1)
@@ -185,7 +166,9 @@ def test_choices_follow_size_and_machines():
     assert choose("all_reduce", network, 10) == "gathered"
     assert choose("all_reduce", network, 10**8) != "gathered"
     assert choose("broadcast", network, 100) == "direct"
-    assert choose("broadcast", network, 10**8) == "scattered"
+    assert choose("broadcast", network, 10**8) == "chain"
+    full = Link(2e-4, 1e8, burst_bytes=12_500)  # pieces pass at once, the whole value does not
+    assert choose("broadcast", Network.equal(full, 4), 10_000) == "scattered"
     assert choose("broadcast", network, 10**6 + 1) == choose("broadcast", network, 1 << 20)
     assert assumed_network(["a", "b", "a"]) is None
     assert assumed_network(["a", "a"]).workers_per_host == (2,)

@@ -95,8 +95,7 @@ class Buckets:
         links = self.network.links
         return ("up", "host", a), links[a], ("down", "host", b), links[b]
 
-    def round_seconds(self, moves: list[Transfer], *, earlier_s: float = 0.0) -> float:
-        """Return the seconds of a round that begins `earlier_s` before the end of the last one."""
+    def round_seconds(self, moves: list[Transfer]) -> float:
         bits, links = defaultdict(float), {}
         for move in moves:
             up, up_link, down, down_link = self.ends(move)
@@ -114,7 +113,7 @@ class Buckets:
             up, up_link, down, down_link = self.ends(move)
             latency_s = max(up_link.latency_s, down_link.latency_s)
             slowest = max(slowest, latency_s + max(ready_s[up], ready_s[down]))
-        slowest = max(slowest, self.processor_seconds(moves), earlier_s) - earlier_s
+        slowest = max(slowest, self.processor_seconds(moves))
         for port, full in self.full.items():
             if port not in links:
                 link = self.network.inner if port[1] == "worker" else self.network.links[port[2]]

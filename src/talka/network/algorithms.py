@@ -19,8 +19,17 @@ from talka.units import format_bytes
 CHUNK_BYTES: Final = 1 << 20
 """Longer values are sent in parts of this size where they are passed on as they arrive."""
 
-PIECE_BYTES: Final = 1 << 17
-"""The same for the pieces of a scattered broadcast."""
+_MIN_CHAIN_BYTES: Final = 1 << 16
+_NUM_CHAIN_PARTS: Final = 16
+
+
+def chain_part_bytes(payload_bytes: float) -> float:
+    """Return the bytes of the parts that a chain passes on.
+
+    >>> chain_part_bytes(1000), chain_part_bytes(1.6e6), chain_part_bytes(1e9)
+    (65536, 100000.0, 1048576)
+    """
+    return max(_MIN_CHAIN_BYTES, min(CHUNK_BYTES, payload_bytes / _NUM_CHAIN_PARTS))
 
 
 def direct_broadcast(network: Network, payload_bytes: float) -> Cost:
@@ -34,17 +43,24 @@ def chain_broadcast(network: Network, payload_bytes: float) -> Cost:
     """Pass the root's payload on in parts of c bytes: (P-1) a + b + (P-2) c / rate seconds.
 
     With unequal links, the slowest path sets the pace of all parts. The first bytes of the payload,
-    and of each part, may pass as a burst.
+    and of each part, may pass as a burst. A worker handles two messages per part.
     """
     num_workers, size = network.num_workers, check_bytes(payload_bytes)
     if num_workers == 1:
         return no_cost(1)
-    part = min(size, float(CHUNK_BYTES))
+    part = min(size, chain_part_bytes(size))
     paths = [network.path(rank, rank + 1) for rank in range(num_workers - 1)]
     slowest = min(path.rate_bits_per_s for path in paths)
     burst = min(path.burst_bytes for path in paths)
     later_s = 8 * max(0.0, size - max(part, burst)) / slowest
-    seconds = sum(path.seconds(part) for path in paths) + later_s
+    overhead_s = (
+        2
+        * max(path.overhead_s for path in paths)
+        * max(0, math.ceil(size / part) - 1 if part else 0)
+    )
+    if network.cores is not None:
+        overhead_s *= max(1.0, (num_workers - 1) / network.cores.num_cores)
+    seconds = sum(path.seconds(part) for path in paths) + max(later_s, overhead_s)
     return Cost(
         (*(size,) * (num_workers - 1), 0.0),
         (0.0, *(size,) * (num_workers - 1)),
@@ -55,25 +71,17 @@ def chain_broadcast(network: Network, payload_bytes: float) -> Cost:
 
 
 def scattered_broadcast(network: Network, payload_bytes: float) -> Cost:
-    """Send a piece of the root's payload to each worker, which passes it on to the other workers.
-
-    2 a + b + (P-2) c / rate seconds: pieces longer than c bytes are passed on in parts as they
-    arrive.
-    """
-    num_workers, size = network.num_workers, check_bytes(payload_bytes)
+    """Send a piece to each worker, which sends it to the others: 2 a + b + (P-2)/(P-1) b seconds."""
+    num_workers = network.num_workers
     if num_workers <= 2:
-        return direct_broadcast(network, size)
-    piece = size / (num_workers - 1)
-    num_parts = max(1, math.ceil(piece / PIECE_BYTES))
-    first = [(0, rank) for rank in range(1, num_workers)]
-    passed_on = list(itertools.permutations(range(1, num_workers), 2))
+        return direct_broadcast(network, payload_bytes)
+    piece = share_of(payload_bytes, num_workers - 1)
     rounds = Rounds(network)
-    rounds.add(first, piece / num_parts)
-    if num_parts > 1:
-        middle_bytes = piece * (num_parts - 1) / num_parts
-        rounds.add([*first, *passed_on], middle_bytes, is_pipelined=True)
-    rounds.add(passed_on, piece / num_parts)
-    return rounds.cost.because(f"B/(P-1) = {format_bytes(piece)} to each worker, which passes it on")
+    rounds.add([(0, rank) for rank in range(1, num_workers)], piece)
+    rounds.add(list(itertools.permutations(range(1, num_workers), 2)), piece)
+    return rounds.cost.because(
+        f"B/(P-1) = {format_bytes(piece)} to each worker, and on to the others"
+    )
 
 
 def scattered_reduce(network: Network, payload_bytes: float) -> Cost:

@@ -115,19 +115,14 @@ class Rounds:
         self._network = network
         self._hosts = network.host_of_worker
         # Ports of the hosts, then one inner port per worker for transfers within a host.
-        self._ports = network.links + (network.inner,) * network.num_workers
+        self._ports: tuple[Link, ...] = network.links + (network.inner,) * network.num_workers
         self.cost = no_cost(network.num_workers)
         """Cost of all rounds so far."""
         self._tokens = tuple((port.burst_bytes, port.burst_bytes) for port in self._ports)
         """Bytes that each port can send, and receive, at once."""
 
-    def add(
-        self, pairs: Sequence[Pair], num_bytes: float, *, times: int = 1, is_pipelined: bool = False
-    ) -> Cost:
-        """Add rounds in which each sender sends `num_bytes` to its receiver; return their cost.
-
-        With `is_pipelined` their latency overlaps with the round before.
-        """
+    def add(self, pairs: Sequence[Pair], num_bytes: float, *, times: int = 1) -> Cost:
+        """Add rounds in which each sender sends `num_bytes` to its receiver; return their cost."""
         num_bytes, hosts = check_bytes(num_bytes), self._hosts
         num_hosts, num_workers = len(self._network.links), self._network.num_workers
         used = [
@@ -153,13 +148,6 @@ class Rounds:
             {port: count * num_bytes for port, count in port_in.items()},
             self._processor_s(pairs, used),
         )
-        if is_pipelined:
-            earlier_s = min(self._latency_s(a, b) for a, b in used)
-            return self._repeat(
-                round_._replace(processor_s=max(0.0, round_.processor_s - earlier_s)),
-                lambda: seconds() - earlier_s,
-                times if pairs else 0,
-            )
         return self._repeat(round_, seconds, times if pairs else 0)
 
     def add_all_pairs(self, num_bytes: float, *, times: int = 1) -> Cost:
@@ -176,9 +164,7 @@ class Rounds:
             host: count * (num_workers - count) * num_bytes for host, count in enumerate(counts)
         }
         inner = range(num_hosts, num_hosts + num_workers)
-        by_port |= {
-            port: (counts[self._hosts[port - num_hosts]] - 1) * num_bytes for port in inner
-        }
+        by_port |= {port: (counts[self._hosts[port - num_hosts]] - 1) * num_bytes for port in inner}
 
         def busy_s(ports: Iterable[int]) -> float:
             return max(
@@ -278,7 +264,7 @@ class Rounds:
 
 
 class _Round(NamedTuple):
-    """What one round transfers."""
+    """Bytes of one round, and the time that processors need for it."""
 
     sent: tuple[float, ...]
     received: tuple[float, ...]

@@ -1,7 +1,5 @@
 """Direct patterns: one hop, or two with an owner of each slice in between."""
 
-import itertools
-
 from talka.channels.collectives.port import (
     Ahead,
     Array,
@@ -12,7 +10,6 @@ from talka.channels.collectives.port import (
     others,
     slices,
 )
-from talka.network.algorithms import PIECE_BYTES
 
 
 def direct_all_reduce(port: Port, array: Array) -> Steps:
@@ -112,28 +109,19 @@ def direct_broadcast(port: Port, array: Array, root: int) -> Steps:
 
 
 def scattered_broadcast(port: Port, array: Array, root: int) -> Steps:
-    """Send a piece of the root's array to each worker, which passes it on as it arrives.
+    """Send a piece of the root's array to each worker, which sends it to the others.
 
     So the root sends every byte once, and all workers share the rest.
     """
     members = [(root + step) % port.num_workers for step in range(1, port.num_workers)]
     pieces = dict(zip(members, slices(array, len(members)), strict=True))
-    parts = {rank: chunks(piece, PIECE_BYTES) for rank, piece in pieces.items()}
     if port.rank == root:
-        yield [
-            port.send(part, rank)
-            for in_turn in itertools.zip_longest(*parts.values())
-            for rank, part in zip(members, in_turn, strict=True)
-            if part is not None
-        ]
+        yield [port.send(piece, rank) for rank, piece in pieces.items()]
         return
-    own = [(part, port.receive(part, root)) for part in parts[port.rank]]
-    start = members.index(port.rank)
-    following = members[start + 1 :] + members[:start]
-    passed_on = [port.receive(part, rank, phase=1) for rank in following for part in parts[rank]]
-    sends: list[Awaited] = []
-    for part, operation in own:
-        yield [operation]
-        sends += [port.send(part, rank, phase=1) for rank in following]
+    own = port.receive(pieces[port.rank], root)
+    following = [rank for rank in others(port) if rank != root]
+    passed_on = [port.receive(pieces[rank], rank, phase=1) for rank in following]
+    yield [own]
+    sends = [port.send(pieces[port.rank], rank, phase=1) for rank in following]
     yield passed_on
     yield sends
