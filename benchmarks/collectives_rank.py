@@ -45,11 +45,11 @@ class Talka:
 
     def point_to_point(self):
         if self.rank == 0:
-            self.group.send(self.value, to=1)
+            self.group.send(self.value, to=1, copy=False)
             self.group.receive(source=1, out=self.result)
         elif self.rank == 1:
             self.group.receive(source=0, out=self.result)
-            self.group.send(self.value, to=0)
+            self.group.send(self.value, to=0, copy=False)
 
     def broadcast(self):
         self.group.broadcast(self.value if self.rank == 0 else None, out=self.result)
