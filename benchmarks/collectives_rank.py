@@ -3,16 +3,19 @@
 import argparse
 import json
 import os
-import statistics
 import time
+from dataclasses import asdict
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
 from talka.channels import Group
+from talka.exchange.links.calls import timed
 from talka.exchange.links.probe import probe
 from talka.exchange.transport import group_of
+
+LONG_S = 2.0  # after this time, two calls of each library are enough
 
 
 def num_values(num_bytes, size):
@@ -27,11 +30,13 @@ class Talka:
         self.rank, self.size = rank, size
         self.group: Group = group_of(None, "benchmark")
 
-    def prepare(self, num_bytes):
+    def prepare(self, operation, num_bytes):
         count = num_values(num_bytes, self.size)
         self.value = np.full(count, self.rank + 1, np.float32)
         self.result = np.zeros(count, np.float32)
-        self.results = [np.zeros(count, np.float32) for _ in range(self.size)]
+        is_root = operation == "gather" and self.rank == 0
+        collects = is_root or operation == "all_gather"
+        self.results = [np.zeros(count, np.float32) for _ in range(self.size * collects)]
         self.pieces = np.array_split(self.value, self.size)
         self.parts = [np.zeros_like(self.pieces[self.rank]) for _ in range(self.size)]
 
@@ -40,11 +45,11 @@ class Talka:
 
     def point_to_point(self):
         if self.rank == 0:
-            self.group.send(self.value, to=1)
+            self.group.send(self.value, to=1, copy=False)
             self.group.receive(source=1, out=self.result)
         elif self.rank == 1:
             self.group.receive(source=0, out=self.result)
-            self.group.send(self.value, to=0)
+            self.group.send(self.value, to=0, copy=False)
 
     def broadcast(self):
         self.group.broadcast(self.value if self.rank == 0 else None, out=self.result)
@@ -53,7 +58,7 @@ class Talka:
         self.group.scatter(self.pieces if self.rank == 0 else None, out=self.parts[0])
 
     def gather(self):
-        self.group.gather(self.value, out=self.results)
+        self.group.gather(self.value, out=self.results or None)
 
     def reduce(self):
         self.group.reduce(self.value, out=self.result)
@@ -72,11 +77,13 @@ class Gloo:
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
 
-    def prepare(self, num_bytes):
+    def prepare(self, operation, num_bytes):
         count = num_values(num_bytes, self.size)
         self.value = torch.full((count,), self.rank + 1.0)
         self.result = torch.zeros(count)
-        self.results = [torch.zeros(count) for _ in range(self.size)]
+        is_root = operation == "gather" and self.rank == 0
+        collects = is_root or operation == "all_gather"
+        self.results = [torch.zeros(count) for _ in range(self.size * collects)]
         self.pieces = list(torch.tensor_split(self.value, self.size))
         self.parts = [torch.zeros_like(self.pieces[self.rank]) for _ in range(self.size)]
 
@@ -122,9 +129,10 @@ class Mpi(Talka):
         self.rank, self.size = rank, size
         self.world = MPI.COMM_WORLD
 
-    def prepare(self, num_bytes):
-        super().prepare(num_bytes)
-        self.gathered = np.zeros(self.size * len(self.value), np.float32)
+    def prepare(self, operation, num_bytes):
+        super().prepare(operation, num_bytes)
+        self.gathered = np.zeros(len(self.results) * len(self.value), np.float32)
+        self.results = []
         self.own = np.zeros(len(self.pieces[self.rank]), np.float32)
         self.exchanged = np.zeros(len(self.own) * self.size, np.float32)
 
@@ -168,34 +176,46 @@ OPERATIONS = (
 )
 
 
-def measure(libraries, operation, num_bytes, seconds, group):
-    """Return the median seconds of each library: from the last start to the last end of all ranks."""
+def measure(libraries, operation, num_bytes, settings, group):
+    """Return the seconds of each library: from the first start to the last end of all ranks.
+
+    On links each call follows a pause and starts on all ranks at the same time, which is what the
+    link model predicts: token buckets are full, and the last call is over. On loopback calls follow
+    a barrier, and count from the last start.
+    """
     for library in libraries.values():
-        library.prepare(num_bytes)
+        library.prepare(operation, num_bytes)
     spans = {name: [] for name in libraries}
-    spent_s, num_repeats, is_done = 0.0, 0, False
+    spent_s, is_done = 0.0, False
     while not is_done:
         for name, library in libraries.items():
-            group.barrier()
-            start = time.clock_gettime(time.CLOCK_MONOTONIC)
-            getattr(library, operation)()
-            end = time.clock_gettime(time.CLOCK_MONOTONIC)
-            spans[name].append((start, end))
-            spent_s += end - start
-        num_repeats += 1
-        is_done = num_repeats >= 4 and (spent_s > seconds or num_repeats >= 60)
-        is_done = group.broadcast(is_done)
-    medians = {}
+            is_idle = operation == "point_to_point" and library.rank > 1
+            call = None if is_idle else getattr(library, operation)
+            if settings.links:
+                span = timed(group, call, is_one_clock=True)
+            else:
+                group.barrier()
+                start = time.monotonic()
+                if call is not None:
+                    call()
+                span = start, time.monotonic()
+            spans[name].append(span)
+            spent_s += span[1] - span[0]
+        num_repeats = len(spans[name])
+        is_slow = spent_s > LONG_S and num_repeats >= 2
+        is_done = num_repeats >= 5 and (spent_s > settings.seconds or num_repeats >= 60)
+        is_done = group.broadcast(is_done or is_slow)
+    taking_part = 2 if operation == "point_to_point" else None
+    seconds = {}
     for name, own in spans.items():
-        by_rank = group.gather(np.array(own))
+        by_rank = group.gather(np.array(own[1:]))  # the first call opens connections
         if by_rank is not None:
-            times = [
-                max(rank[index][1] for rank in by_rank) - max(rank[index][0] for rank in by_rank)
-                for index in range(1, num_repeats)  # the first call opens connections
-            ]
-            factor = 2 if operation == "point_to_point" else 1
-            medians[name] = statistics.median(times) / factor
-    return medians
+            starts, ends = np.moveaxis(np.array(by_rank[:taking_part]), 2, 0)
+            first = starts.min(axis=0) if settings.links else starts.max(axis=0)
+            times = (ends.max(axis=0) - first) / (2 if operation == "point_to_point" else 1)
+            quantile = 0.25 if settings.links else 0.5
+            seconds[name] = float(np.quantile(times, quantile))
+    return seconds
 
 
 def main():
@@ -204,7 +224,7 @@ def main():
     parser.add_argument("--libraries", nargs="+", required=True)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--probe", action="store_true", help="measure the links first")
+    parser.add_argument("--links", action="store_true", help="hosts of a lab: probe links first")
     args = parser.parse_args()
     torch.set_num_threads(1)
     if "OMPI_COMM_WORLD_RANK" in os.environ:
@@ -214,20 +234,18 @@ def main():
     rank, size = dist.get_rank(), dist.get_world_size()
     libraries = {name: LIBRARIES[name](rank, size) for name in args.libraries}
     group = libraries["talka"].group
-    links = []
-    if args.probe:
+    network = None
+    if args.links:
         network = probe(seconds=3.0).network()
-        links = [
-            (link.latency_s, link.rate_bits_per_s, link.rate_down_bits_per_s)
-            for link in network.links
-        ]
+        known = Group(group.mailbox, network=network, name="with a known network")
+        libraries["talka"].group = group = known
     rows = []
     for operation, num_bytes in json.loads(args.cells):
-        medians = measure(libraries, operation, num_bytes, args.seconds, group)
-        rows.append({"operation": operation, "num_bytes": num_bytes, "seconds": medians})
+        seconds = measure(libraries, operation, num_bytes, args, group)
+        rows.append({"operation": operation, "num_bytes": num_bytes, "seconds": seconds})
     if rank == 0:
         with open(args.out, "w") as file:
-            json.dump({"rows": rows, "links": links}, file)
+            json.dump({"rows": rows, "network": network and asdict(network)}, file)
     group.barrier()
     dist.destroy_process_group()
 

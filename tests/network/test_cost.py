@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from talka import network as net
 from talka.errors import InvalidValueError
-from talka.network import COLLECTIVES, EXCHANGES, Link, Network
+from talka.network import COLLECTIVES, EXCHANGES, Link, Network, SharedCores
+from talka.network.algorithms import algorithm_cost
+from talka.network.cost import Rounds
+from talka.network.patterns import ring
 from tests.network import twin_schemes
-from tests.network.twin import Twin
+from tests.network.twin import Buckets, Twin
 
 # 8 bits a second is one byte a second: seconds can be read off the bytes.
 EQUAL = Network.equal(Link(1, 8), 4)
@@ -160,7 +163,14 @@ def test_low_rank_adds_two_sums():
 
 
 rates = st.floats(1e3, 1e10)
-links = st.builds(Link, st.floats(0, 0.1), rates, st.none() | rates)
+links = st.builds(
+    Link,
+    st.floats(0, 0.1),
+    rates,
+    st.none() | rates,
+    st.just(0.0) | st.floats(0, 1e6),
+    st.just(0.0) | st.floats(0, 1e-3),
+)
 sizes = st.integers(0, 10**9) | st.floats(0, 1e9)
 counts = st.lists(st.integers(1, 3), min_size=1, max_size=9).filter(lambda each: sum(each) <= 9)
 
@@ -171,7 +181,8 @@ def networks(draw):
     per_host = draw(st.integers(1, 9).map(lambda size: [1] * size) | counts)
     size = len(per_host)
     outer = draw(st.lists(links, min_size=size, max_size=size))
-    return Network(tuple(outer), workers_per_host=tuple(per_host), inner=draw(links))
+    cores = draw(st.none() | st.builds(SharedCores, st.integers(1, 4)))
+    return Network(tuple(outer), tuple(per_host), draw(links), cores)
 
 
 def assert_same(cost, *twins):
@@ -181,7 +192,8 @@ def assert_same(cost, *twins):
     assert cost.received_bytes_by_rank == pytest.approx(
         [sum(each) for each in zip(*(twin.received() for twin in twins), strict=True)]
     )
-    assert cost.seconds == pytest.approx(sum(twin.seconds() for twin in twins))
+    buckets = Buckets(twins[0].network)
+    assert cost.seconds == pytest.approx(sum(twin.seconds(buckets) for twin in twins))
     assert cost.num_rounds == sum(twin.num_rounds for twin in twins)
 
 
@@ -267,6 +279,8 @@ def test_costs_among_some_workers_are_those_of_their_transfers(name, data, paylo
 
 @given(networks(), sizes)
 def test_a_sum_to_all_is_a_sum_of_pieces_and_a_gather_of_them(network, payload):
+    links = tuple(replace(link, burst_bytes=0.0) for link in network.links)
+    network = replace(network, links=links, inner=replace(network.inner, burst_bytes=0.0))
     parts = net.reduce_scatter(network, payload) + net.ring_all_gather(
         network, payload / network.num_workers
     )
@@ -313,7 +327,11 @@ def test_empty_payloads_cost_only_latency(name, network):
     cost = scheme.cost(network, 0)
     assert cost.total_bytes == 0
     most = max(link.latency_s for link in (*network.links, network.inner))
-    assert cost.seconds <= cost.num_rounds * most * (1 + 1e-12)
+    overhead_s = max(link.overhead_s for link in (*network.links, network.inner))
+    messages_s = 2 * network.num_workers**2 * overhead_s
+    if name == "servers":
+        messages_s *= 4
+    assert cost.seconds <= cost.num_rounds * (most + messages_s) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("graph", [[[1], [0]], [[1], [0], [2]], [[1, 1], [], []], [[3], [], []]])
@@ -342,3 +360,38 @@ def test_costs_in_a_row_add_up_and_keep_their_reason():
     assert (cost + cost).seconds == cost.times(2).seconds
     assert (cost + cost).sent_bytes_by_rank == cost.times(2).sent_bytes_by_rank
     assert cost.times(2).reason == cost.reason == "ceil(log2 P) = 2 rounds of B = 12 B"
+
+
+def test_a_burst_passes_at_once_and_fills_up_again_while_the_round_lasts():
+    network = Network.equal(Link(1, 8, burst_bytes=10), 2)
+    rounds = Rounds(network)
+    assert rounds.add([(0, 1)], 10).seconds == 1
+    assert rounds.add([(0, 1)], 10).seconds == 1 + 9  # one byte came back during the latency
+    assert rounds.add([(1, 0)], 10).seconds == 1, "the other direction has its own bucket"
+    assert rounds.add([(0, 1)], 0).seconds == 1
+    assert rounds.add([(0, 1)], 13).seconds == 1 + 13 - 3
+    assert rounds.cost.seconds == 1 + 10 + 1 + 1 + 11
+
+
+@given(networks(), sizes, st.integers(0, 9))
+def test_rounds_in_a_row_cost_as_much_as_one_after_another(network, payload, times):
+    pairs = ring(range(network.num_workers))
+    together, single = Rounds(network), Rounds(network)
+    together.add(pairs, payload, times=times)
+    together.add_all_pairs(payload, times=times)
+    for _ in range(times):
+        single.add(pairs, payload)
+    for _ in range(times):
+        single.add_all_pairs(payload)
+    assert together.cost.seconds == pytest.approx(single.cost.seconds)
+    assert together.cost.num_rounds == single.cost.num_rounds
+
+
+def test_ranks_that_share_cores_wait_for_each_other():
+    link = Link(1, 8, overhead_s=0.5)
+    apart, lab = Network.equal(link, 4), Network.equal(link, 4, cores=SharedCores(2, call_s=3))
+    assert net.gather(apart, 0).seconds == 1 + 2 * 0.5  # the root receives two more messages
+    assert net.all_gather(apart, 0).seconds == 1 + 4 * 0.5
+    assert net.all_gather(lab, 0).seconds == 1 + (24 - 2) * 0.5 / 2
+    assert algorithm_cost("all_gather", "direct", lab, 0).seconds == 1 + 5.5 + 3 * 2 / 2
+    assert lab.path(0, 1).seconds(0) == 1, "the latency contains the time of one message"

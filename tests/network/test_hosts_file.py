@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from talka.errors import HostsFileError, OutputError
-from talka.network import LOOPBACK, Hosts, Link, Network, NetworkHost, read_hosts, write_hosts
+from talka.network import (
+    LOOPBACK,
+    Hosts,
+    Link,
+    Network,
+    NetworkHost,
+    SharedCores,
+    read_hosts,
+    write_hosts,
+)
 from talka.network.hosts_file import MAX_FILE_BYTES
 
 BY_HAND = """
@@ -23,8 +32,20 @@ rate_down = "50mbit"
 latency = "5ms"
 """
 
+OF_A_LAB = """
+[shared_cores]
+number = 2
+
+[[hosts]]
+name = "first"
+rate = "100mbit"
+burst = "12.5kB"
+overhead = "0.02ms"
+"""
+
 rates = st.floats(1, 1e15) | st.integers(1, 10**6).map(lambda number: number * 1e5)
-links = st.builds(Link, st.floats(0, 1e6), rates, st.none() | rates)
+bursts = st.integers(0, 10**12).map(float)
+links = st.builds(Link, st.floats(0, 1e6), rates, st.none() | rates, bursts, st.floats(0, 1e6))
 names = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 hosts = st.builds(
     NetworkHost,
@@ -38,6 +59,7 @@ contents = st.builds(
     Hosts,
     st.lists(hosts, min_size=1, max_size=5, unique_by=lambda host: host.name).map(tuple),
     links,
+    st.none() | st.builds(SharedCores, st.integers(1, 100_000), st.floats(0, 1e6)),
 )
 
 
@@ -130,3 +152,27 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path):
     with pytest.raises(OutputError):
         write_hosts(tmp_path / "missing" / "hosts.toml", Hosts((NetworkHost("a", Link(0, 1e6)),)))
     assert not path.exists()
+
+
+def test_a_lab_shares_its_cores_among_hosts(tmp_path):
+    (tmp_path / "hosts.toml").write_text(OF_A_LAB)
+    network = read_hosts(tmp_path / "hosts.toml").network
+    assert network.cores == SharedCores(2)
+    assert network.links == (Link(0.0001, 1e8, burst_bytes=12_500, overhead_s=2e-5),)
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("number = 2", "number = 0"),
+        ("number = 2", "numbers = 2"),
+        ("number = 2", ""),
+        ('"12.5kB"', '"-1kB"'),
+        ('"0.02ms"', '"2 apples"'),
+        ("[shared_cores]\nnumber = 2", "shared_cores = 2"),
+    ],
+)
+def test_wrong_shared_cores_bursts_and_overheads_are_refused(tmp_path, before, after):
+    (tmp_path / "hosts.toml").write_text(OF_A_LAB.replace(before, after))
+    with pytest.raises(HostsFileError):
+        read_hosts(tmp_path / "hosts.toml")

@@ -67,27 +67,83 @@ class Twin:
             for rank in self.ranks
         ]
 
-    def seconds(self) -> float:
+    def seconds(self, buckets: "Buckets | None" = None) -> float:
+        """Time one round after another, with the state of each bucket."""
         rounds = defaultdict(list)
         for move in self.transfers:
             rounds[move.round].append(move)
-        return sum(round_seconds(self.network, moves) for moves in rounds.values())
+        buckets, total_s = buckets or Buckets(self.network), 0.0
+        for moves in rounds.values():
+            total_s += buckets.round_seconds(moves)
+        return total_s
 
 
-def round_seconds(network: Network, moves: list[Transfer]) -> float:
-    host = [h for h, count in enumerate(network.workers_per_host) for _ in range(count)]
-    slowest = 0.0
-    for move in moves:
-        a, b = host[move.sender], host[move.receiver]
+class Buckets:
+    """What each port could send, and receive, at once."""
+
+    def __init__(self, network: Network):
+        self.network = network
+        self.host = [h for h, count in enumerate(network.workers_per_host) for _ in range(count)]
+        self.full: dict[tuple[str, str, int], float] = {}
+
+    def ends(self, move: Transfer):
+        """Return both ports of a transfer with their links."""
+        a, b = self.host[move.sender], self.host[move.receiver]
         if a == b:
-            ends = network.inner, network.inner
-            out = [m for m in moves if m.sender == move.sender and host[m.receiver] == a]
-            into = [m for m in moves if m.receiver == move.receiver and host[m.sender] == b]
-        else:
-            ends = network.links[a], network.links[b]
-            out = [m for m in moves if host[m.sender] == a and host[m.receiver] != a]
-            into = [m for m in moves if host[m.receiver] == b and host[m.sender] != b]
-        out_s = sum(m.num_bytes for m in out) * 8 / ends[0].rate_bits_per_s
-        in_s = sum(m.num_bytes for m in into) * 8 / ends[1].rate_down_bits_per_s
-        slowest = max(slowest, max(end.latency_s for end in ends) + max(out_s, in_s))
-    return slowest
+            inner = self.network.inner
+            return ("up", "worker", move.sender), inner, ("down", "worker", move.receiver), inner
+        links = self.network.links
+        return ("up", "host", a), links[a], ("down", "host", b), links[b]
+
+    def round_seconds(self, moves: list[Transfer]) -> float:
+        bits, links = defaultdict(float), {}
+        for move in moves:
+            up, up_link, down, down_link = self.ends(move)
+            bits[up] += 8 * move.num_bytes
+            bits[down] += 8 * move.num_bytes
+            links |= {up: up_link, down: down_link}
+        rates = {
+            port: link.rate_bits_per_s if port[0] == "up" else link.rate_down_bits_per_s
+            for port, link in links.items()
+        }
+        had = {port: 8 * self.full.get(port, link.burst_bytes) for port, link in links.items()}
+        ready_s = {port: max(0.0, bits[port] - had[port]) / rates[port] for port in links}
+        slowest = 0.0
+        for move in moves:
+            up, up_link, down, down_link = self.ends(move)
+            latency_s = max(up_link.latency_s, down_link.latency_s)
+            slowest = max(slowest, latency_s + max(ready_s[up], ready_s[down]))
+        slowest = max(slowest, self.processor_seconds(moves))
+        for port, full in self.full.items():
+            if port not in links:
+                link = self.network.inner if port[1] == "worker" else self.network.links[port[2]]
+                rate = link.rate_bits_per_s if port[0] == "up" else link.rate_down_bits_per_s
+                self.full[port] = min(link.burst_bytes, full + rate * slowest / 8)
+        for port, link in links.items():
+            left = (had[port] - bits[port] + rates[port] * slowest) / 8
+            self.full[port] = min(link.burst_bytes, left)
+        return slowest
+
+    def processor_seconds(self, moves: list[Transfer]) -> float:
+        """The latency, and what processors do for other messages than the first of each rank."""
+        each, latency_s = defaultdict(list), 0.0
+        for move in moves:
+            _, up_link, _, down_link = self.ends(move)
+            each["sends", move.sender].append(up_link.overhead_s)
+            each["receives", move.receiver].append(down_link.overhead_s)
+            latency_s = max(latency_s, up_link.latency_s, down_link.latency_s)
+        if not any(any(costs) for costs in each.values()):
+            return 0.0
+        later_s = {key: sum(costs) - max(costs) for key, costs in each.items()}
+        excess_s = max(
+            later_s.get(("sends", rank), 0.0) + later_s.get(("receives", rank), 0.0)
+            for rank in range(self.network.num_workers)
+        )
+        if self.network.cores is not None:
+            total_s = sum(sum(costs) for costs in each.values())
+            first_s = max(
+                up_link.overhead_s + down_link.overhead_s
+                for _, up_link, _, down_link in map(self.ends, moves)
+            )
+            excess_s = max(excess_s, (total_s - first_s) / self.network.cores.num_cores)
+        return latency_s + excess_s

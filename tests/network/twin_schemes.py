@@ -166,7 +166,7 @@ def separate_servers(network: Network, payload: float, server_links=None) -> Twi
     servers = list(network.links if server_links is None else server_links)
     num_workers, num_servers = network.num_workers, len(servers)
     counts = [*network.workers_per_host, *[1] * num_servers]
-    whole = Network((*network.links, *servers), tuple(counts), network.inner)
+    whole = Network((*network.links, *servers), tuple(counts), network.inner, network.cores)
     twin = Twin(whole, num_servers, owners=set(range(num_workers)))
     pairs = [(rank, chunk) for rank in range(num_workers) for chunk in range(num_servers)]
     share = payload / num_servers

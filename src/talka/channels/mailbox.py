@@ -158,7 +158,7 @@ class Mailbox:
                 raise ChannelTimeoutError(str(operation), timeout_s)
             if operation.peer is not None:
                 self.check_silence(operation.peer, start_s)
-            self._reading.progress(lambda: operation.is_done, left_s)
+            self._reading.progress(lambda: operation.is_done, left_s, operation.copied_bytes)
 
     @property
     def refused(self) -> dict[str, int]:

@@ -5,7 +5,6 @@ array = worker.receive(source=0, tag="gradients")
 total = worker.all_reduce(array)
 """
 
-import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from talka.channels.coding import decoded, encoded, memory_for
 from talka.channels.collectives import direct, ring, tree, waiting
 from talka.channels.collectives.port import run
 from talka.channels.mailbox import Mailbox
+from talka.channels.numbering import context_of, tag_number
 from talka.channels.operations import ReceiveOperation
 from talka.channels.reducing import Operand, Reduction
 from talka.channels.round import Round
@@ -29,10 +29,8 @@ from talka.network import Network
 
 _MAX_DIRECT_RANKS: Final = 8
 """Up to this many, the root of a broadcast sends short values to all ranks itself."""
-_TEXT: Final = 1 << 62
-"""Bit of the number of a tag that is text."""
 _SHORT_BYTES: Final = 1 << 15
-"""Bytes up to which a value is broadcast in one message."""
+"""Bytes up to which a value is part of an announcement that is passed on down a tree."""
 
 
 class _Announcement(NamedTuple):
@@ -103,16 +101,31 @@ class Channels(ABC):
     # Point to point.
 
     def send(
-        self, value: Any, *, to: int, tag: int | str = 0, timeout_s: float | None = None
+        self,
+        value: Any,
+        *,
+        to: int,
+        tag: int | str = 0,
+        timeout_s: float | None = None,
+        copy: bool = True,
     ) -> None:
         """Send a value to a rank, without waiting for its receiver.
 
         Waits only if more than `buffer_bytes` are on their way to that rank. The value may be
-        changed afterwards.
+        changed afterwards. Without `copy`, a long value is not copied: then this waits until it is
+        on its way or, on one machine, until the other rank has received it.
 
         Raises LostWorkerError if the rank has ended, ChannelTimeoutError, NotStorableError.
         """
         description, body = encoded(value)
+        if not copy:
+            if timeout_s is not None:  # its memory would still be read
+                raise InvalidValueError("timeout_s", timeout_s, "None without `copy`")
+            peer, number = self._peer(to, "to"), tag_number(tag)
+            self.mailbox.post_send(
+                peer, body, tag=number, context=self.context, description=description
+            ).wait()
+            return
         self.mailbox.send(
             self._peer(to, "to"),
             body,
@@ -176,8 +189,9 @@ class Channels(ABC):
         """Return the value of the root on all ranks; other ranks need not give one.
 
         algorithm
-            "direct", "tree" (O(log P) hops) or "chain" (long values in parts along all ranks); by
-            default the one that is cheapest on the network. All ranks must give the same.
+            "direct", "tree" (O(log P) hops), "chain" (long values in parts along all ranks) or
+            "scattered" (a piece to each rank, which passes it on); by default the one that is
+            cheapest on the network. All ranks must give the same.
         out
             Memory for an array, on ranks other than the root.
         """
@@ -191,9 +205,9 @@ class Channels(ABC):
             description, body = encoded(value)
             call.num_bytes = len(body)
             call.algorithm = algorithm or choose("broadcast", self.network, len(body))
-            is_short, is_tree = len(body) <= _SHORT_BYTES, self._announces_by_tree(algorithm)
-            if (is_short or call.algorithm == "direct") and not is_tree:
-                call.algorithm = "direct"
+            is_tree = self._announces_by_tree(algorithm)
+            is_short = is_tree and len(body) <= _SHORT_BYTES
+            if call.algorithm == "direct" and not is_tree:
                 call.keep([call.send_value(value, peer) for peer in call.others()])
                 return value
             inline = bytes(body) if is_short else b""
@@ -357,6 +371,7 @@ _BROADCASTS: Final = {
     "direct": direct.direct_broadcast,
     "tree": tree.tree_broadcast,
     "chain": ring.chain_broadcast,
+    "scattered": direct.scattered_broadcast,
 }
 _REDUCTIONS: Final = {
     "direct": direct.direct_reduce,
@@ -377,23 +392,3 @@ def _placed(value: Any, out: Any) -> Any:
         return value
     out[...] = value
     return out
-
-
-def tag_number(tag: int | str) -> int:
-    """Return the number of a tag in messages.
-
-    >>> tag_number(7), tag_number("gradients") == tag_number("gradients")
-    (7, True)
-    """
-    if isinstance(tag, str):
-        digest = hashlib.blake2b(tag.encode(), digest_size=7).digest()
-        return _TEXT | int.from_bytes(digest, "big")
-    if not 0 <= tag < _TEXT:
-        raise InvalidValueError("tag", tag, "text, or a whole number from 0 to 2^62 - 1")
-    return tag
-
-
-def context_of(ranks: tuple[int, ...], number: int, name: str) -> int:
-    """Return the number of a group, which its members compute without a message."""
-    text = f"{name} {number} {ranks}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

@@ -26,6 +26,11 @@ class Operation:
         self.needs: frozenset[int] = frozenset()
         """Ranks without which it may never be done: those of a collective."""
 
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that the other rank is copying from the memory of this process."""
+        return 0
+
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until it is done.
 
@@ -49,6 +54,10 @@ class SendOperation(Operation):
         """Body that the receiver reads from the memory of this process."""
         self.give_back: Callable[[Buffer], None] | None = None
         """Called with the body when the receiver has read it."""
+
+    @property
+    def copied_bytes(self) -> int:
+        return self.num_bytes if self.body is not None else 0
 
     def __str__(self) -> str:
         return f"send to rank {self.peer} with tag {self.tag}"

@@ -13,8 +13,12 @@ from talka.channels.operations import Buffer
 from talka.channels.wire.frames import FrameHeader, FrameKind
 from talka.channels.wire.link import InboxFull, WireLink
 from talka.errors import ChannelClosedError, FrameError
+from talka.machine import num_cores
 
 _CLOSE_S = 5.0
+_POLL_S = 1e-4
+"""Seconds of polling, about as long as the kernel takes to wake a thread up."""
+_COPY_BYTES_PER_S = 5e9
 _READABLE = select.EPOLLIN | select.EPOLLRDHUP
 
 
@@ -29,6 +33,8 @@ class Limits(Protocol):
 
 class Owner(Protocol):
     """The mailbox, as its links see it."""
+
+    size: int
 
     @property
     def options(self) -> Limits: ...
@@ -49,6 +55,9 @@ class Reading:
         refuse: Callable[[str], None],
     ) -> None:
         self._owner, self._lock, self._delivery, self._refuse = owner, lock, delivery, refuse
+        self._may_poll = owner.size <= num_cores()  # otherwise other ranks need the core
+        self._polls = False
+        """True if a thread polls before it sleeps: the kernel takes long to wake it up."""
         self._changed = threading.Condition(lock)
         self._num_waiting = 0
         self._is_driven = self._is_closed = False
@@ -65,6 +74,7 @@ class Reading:
         """Read a new link."""
         with self._lock:
             self._links[link.descriptor] = link
+            self._polls |= link.is_near and self._may_poll
             if link.stream.poll_s is not None:
                 self._polled.add(link)
         self._epoll.register(link.descriptor, _READABLE)
@@ -103,8 +113,13 @@ class Reading:
         """Return when bytes of a rank arrived last, or its first link was opened."""
         return max((link.last_read_s for link in self.links() if link.peer == rank), default=0.0)
 
-    def progress(self, is_enough: Callable[[], bool], timeout_s: float | None) -> None:
-        """Read what arrives until something happened; one thread does, others wait for it."""
+    def progress(
+        self, is_enough: Callable[[], bool], timeout_s: float | None, copied_bytes: int = 0
+    ) -> None:
+        """Read what arrives until something happened; one thread does, others wait for it.
+
+        With `copied_bytes`, another rank is copying them from the memory of this process.
+        """
         with self._lock:
             if self._is_closed:
                 raise ChannelClosedError
@@ -117,7 +132,8 @@ class Reading:
                 return
             self._is_driven = True
         try:
-            self._drive(self._wait_s(timeout_s))
+            wait_s, poll_s = self._wait_s(timeout_s), _POLL_S + copied_bytes / _COPY_BYTES_PER_S
+            self._drive(wait_s, poll_s if wait_s < 0 else min(wait_s, poll_s))
         finally:
             with self._lock:
                 self._is_driven = False
@@ -173,8 +189,18 @@ class Reading:
                 limits += [link.stream.poll_s for link in self._polled]
         return min((limit for limit in limits if limit is not None), default=-1)
 
-    def _drive(self, timeout_s: float) -> None:
-        events = self._epoll.poll(timeout_s)
+    def _poll(self, poll_s: float) -> list[tuple[int, int]]:
+        """Look for events again and again for some time, without sleeping."""
+        poll, end_s = self._epoll.poll, time.perf_counter() + poll_s
+        events = poll(0)
+        while not events and time.perf_counter() < end_s:
+            events = poll(0)
+        return events
+
+    def _drive(self, timeout_s: float, poll_s: float) -> None:
+        events = self._poll(poll_s) if self._polls and timeout_s else []
+        if not events:
+            events = self._epoll.poll(timeout_s)
         links = [self._links.get(descriptor) for descriptor, _ in events]
         if None in links:
             with contextlib.suppress(OSError):

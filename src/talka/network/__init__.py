@@ -2,12 +2,14 @@
 
 `link.py` describes a network, `cost.py` computes the cost of rounds of transfers on it, `patterns.py`
 lists senders and receivers, and `collectives.py` and `exchanges.py` combine these. `schemes.py` is the
-table of all schemes. `timeline.py` is for what overlaps: slots of computing and of transfers. `hosts_file.py` reads and writes a
-network as TOML.
+table of all schemes. `timeline.py` is for what overlaps: slots of computing and of transfers, without
+bursts and overheads. `hosts_file.py` reads and writes a network as TOML.
 
 The model
 ---------
-- One transfer takes `latency + 8 * bytes / rate`.
+- One transfer takes `latency + 8 * bytes / rate`. With a burst, that many bytes pass at once in each
+  direction of a port after a pause, and again as the port's rate allows: state that one round leaves
+  to the next. Costs are those after a pause, with established connections.
 - Every host has one full-duplex port: all that its workers send shares the link's rate up, and all
   that they receive its rate down. Workers on the same host communicate over the inner link and do
   not use the port. Unless `workers_per_host` is given, every worker has its own host.
@@ -16,7 +18,10 @@ The model
 - Transfers of one round run at the same time, rounds run one after another. A transfer ends one
   path latency after the slower of two ports is done: the sender's with all it sends in that round,
   the receiver's with all it receives. A round ends with its last transfer.
-- Computing takes no time. Bytes are real numbers: a third of 100 bytes is 33.33; headers and
+- With an overhead per message, a round takes at least its latency plus the processor time of the busiest
+  rank, without its first message out and in, which the latency contains. If all hosts share cores, as
+  in a lab, it takes at least the latency plus the time of all messages but one on these cores.
+- Computing takes no time otherwise. Bytes are real numbers: a third of 100 bytes is 33.33; headers and
   rounding to whole values are ignored. An empty transfer still costs its latency.
 - Rank 0 is the root of a tree and the master. To use another worker, reorder the links.
 """
@@ -46,7 +51,7 @@ from talka.network.exchanges import (
     two_phase,
 )
 from talka.network.hosts_file import Hosts, NetworkHost, read_hosts, write_hosts
-from talka.network.link import LOOPBACK, Link, Network, spread
+from talka.network.link import LOOPBACK, Link, Network, SharedCores, spread
 from talka.network.schemes import COLLECTIVES, EXCHANGES, CostFunction, Scheme, cheapest_average
 
 __all__ = [
@@ -60,6 +65,7 @@ __all__ = [
     "Network",
     "NetworkHost",
     "Scheme",
+    "SharedCores",
     "all_gather",
     "all_reduce",
     "all_to_all",

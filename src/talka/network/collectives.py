@@ -4,7 +4,7 @@ Formulas are for equal links (latency a, B / rate = b); unequal links follow the
 `talka.network`.
 """
 
-from talka.network.cost import Cost, all_pairs_round, cost_of_rounds, no_cost
+from talka.network.cost import Cost, Rounds, all_pairs_round, cost_of_rounds, no_cost
 from talka.network.link import Network, share_of
 from talka.network.patterns import backwards, binomial_tree, ring
 from talka.units import format_bytes
@@ -42,25 +42,22 @@ def gather(network: Network, payload_bytes: float) -> Cost:
 def ring_all_gather(network: Network, payload_bytes: float) -> Cost:
     """Send all payloads to all workers around a ring: (P-1) (a + b) seconds."""
     num_rounds = network.num_workers - 1
-    cost = cost_of_rounds(network, [ring(range(network.num_workers))], payload_bytes)
-    return cost.times(num_rounds).because(
-        f"P-1 = {num_rounds} rounds of B = {format_bytes(payload_bytes)}"
-    )
+    cost = Rounds(network).add(ring(range(network.num_workers)), payload_bytes, times=num_rounds)
+    return cost.because(f"P-1 = {num_rounds} rounds of B = {format_bytes(payload_bytes)}")
 
 
 def reduce_scatter(network: Network, payload_bytes: float) -> Cost:
     """Give each worker the sum of one of P pieces, around a ring: (P-1) (a + b/P) seconds."""
     num_rounds, piece = network.num_workers - 1, share_of(payload_bytes, network.num_workers)
-    cost = cost_of_rounds(network, [ring(range(network.num_workers))], piece)
-    return cost.times(num_rounds).because(
-        f"P-1 = {num_rounds} rounds of B/P = {format_bytes(piece)}"
-    )
+    cost = Rounds(network).add(ring(range(network.num_workers)), piece, times=num_rounds)
+    return cost.because(f"P-1 = {num_rounds} rounds of B/P = {format_bytes(piece)}")
 
 
 def all_reduce(network: Network, payload_bytes: float) -> Cost:
     """Give all workers the sum: reduce-scatter, then all-gather, 2 (P-1) (a + b/P) seconds."""
-    cost = reduce_scatter(network, payload_bytes).times(2)
-    piece = share_of(payload_bytes, network.num_workers)
+    num_workers = network.num_workers
+    piece = share_of(payload_bytes, num_workers)
+    cost = Rounds(network).add(ring(range(num_workers)), piece, times=2 * (num_workers - 1))
     return cost.because(f"2 (P-1) = {cost.num_rounds} rounds of B/P = {format_bytes(piece)}")
 
 

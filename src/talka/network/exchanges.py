@@ -8,10 +8,9 @@ and of sending all payloads around a ring are those of the collectives `all_redu
 from collections.abc import Sequence
 
 from talka.errors import InvalidValueError
-from talka.network.collectives import broadcast, reduce
-from talka.network.cost import Cost, Pair, all_pairs_round, cost_of_rounds
+from talka.network.cost import Cost, Pair, Rounds, all_pairs_round, cost_of_rounds
 from talka.network.link import Link, Network, share_of
-from talka.network.patterns import backwards, ranks_by_host
+from talka.network.patterns import backwards, binomial_tree, ranks_by_host
 from talka.units import format_bytes
 
 
@@ -36,7 +35,8 @@ def master(network: Network, payload_bytes: float) -> Cost:
 
 def tree(network: Network, payload_bytes: float) -> Cost:
     """Sum up a binomial tree, then send the result down: 2 ceil(log2 P) (a + b) seconds."""
-    cost = reduce(network, payload_bytes) + broadcast(network, payload_bytes)
+    down = binomial_tree(range(network.num_workers))
+    cost = cost_of_rounds(network, [*backwards(down), *down], payload_bytes)
     return cost.because(
         f"2 ceil(log2 P) = {cost.num_rounds} rounds of B = {format_bytes(payload_bytes)}"
     )
@@ -47,7 +47,8 @@ def two_phase(network: Network, payload_bytes: float) -> Cost:
 
     Worker i owns the i-th of P equal chunks, and encodes the average of that chunk again.
     """
-    cost = all_pairs_round(network, share_of(payload_bytes, network.num_workers)).times(2)
+    share = share_of(payload_bytes, network.num_workers)
+    cost = Rounds(network).add_all_pairs(share, times=2)
     return cost.because(f"2 (P-1)/P B = {format_bytes(cost.max_sent_bytes)} from every worker")
 
 
@@ -89,7 +90,10 @@ def low_rank(network: Network, p_bytes: float, q_bytes: float) -> Cost:
     4 a + 2 (P-1)/P b seconds for P workers, where B is the bytes of both factors. The result is a
     low-rank approximation of the average gradient.
     """
-    cost = two_phase(network, p_bytes) + two_phase(network, q_bytes)
+    rounds = Rounds(network)
+    for factor_bytes in (p_bytes, q_bytes):
+        rounds.add_all_pairs(share_of(factor_bytes, network.num_workers), times=2)
+    cost = rounds.cost
     return cost.because(
         f"{cost.num_rounds} rounds: two phases of {format_bytes(p_bytes)}, "
         f"then two of {format_bytes(q_bytes)}"
@@ -163,6 +167,7 @@ def separate_servers(
         network.links + server_links,
         workers_per_host=network.workers_per_host + (1,) * num_servers,
         inner=network.inner,
+        cores=network.cores,
     )
     servers = range(num_workers, num_workers + num_servers)
     push = [(rank, server) for rank in range(num_workers) for server in servers]

@@ -4,6 +4,10 @@
     rate = "20gbit"
     latency = "0.03ms"
 
+    [shared_cores]           # only if all hosts share cores, as in a lab
+    number = 2
+    call = "0.1ms"           # processor time of a rank per collective; 0 by default
+
     [[hosts]]
     name = "first"
     address = "192.168.1.10" # may be left out
@@ -12,6 +16,8 @@
     rate = "94.5mbit"
     rate_down = "400mbit"    # the same as rate by default
     latency = "0.12ms"       # 0.1ms by default
+    burst = "125kB"          # passes at once after a pause; 0 by default
+    overhead = "0.02ms"      # processor time per message at each end; 0 by default
 
 The file may come from anywhere: its size is bounded, every value is checked, and an error names the line.
 """
@@ -28,17 +34,19 @@ from typing import Any
 
 from talka.errors import HostsFileError, InvalidValueError, output_error
 from talka.files import write_whole
-from talka.network.link import LOOPBACK, Link, Network
-from talka.units import parse_rate, parse_seconds
+from talka.network.link import LOOPBACK, Link, Network, SharedCores
+from talka.units import parse_bytes, parse_rate, parse_seconds
 
 MAX_FILE_BYTES = 1_000_000
 MAX_WORKERS = 1000
 MAX_CORES = 100_000
 MIN_RATE_BITS_PER_S, MAX_RATE_BITS_PER_S = 1.0, 1e15
 MAX_LATENCY_S = 1e6
+MAX_BURST_BYTES = 10**15
 DEFAULT_LATENCY_S = 0.0001
-_HOST_KEYS = ("name", "address", "workers", "cores", "rate", "rate_down", "latency")
-_INNER_KEYS = ("rate", "rate_down", "latency")
+_INNER_KEYS = ("rate", "rate_down", "latency", "burst", "overhead")
+_HOST_KEYS = ("name", "address", "workers", "cores", *_INNER_KEYS)
+_CORES_KEYS = ("number", "call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +69,22 @@ class Hosts:
     hosts: tuple[NetworkHost, ...]
     inner: Link = LOOPBACK
     """Link between two workers of the same host."""
+    cores: SharedCores | None = None
+    """Cores that all hosts share; None if each has its own."""
 
     @property
     def network(self) -> Network:
         """The network for the cost model."""
         counts = tuple(host.num_workers for host in self.hosts)
-        return Network(tuple(host.link for host in self.hosts), counts, self.inner)
+        return Network(tuple(host.link for host in self.hosts), counts, self.inner, self.cores)
 
 
 def write_hosts(path: str | Path, hosts: Hosts) -> None:
     """Write a hosts file, completely or not at all."""
     lines = ["[inner]", *_link_lines(hosts.inner)]
+    if hosts.cores is not None:
+        lines += ["", "[shared_cores]", f"number = {hosts.cores.num_cores}"]
+        lines.append(f'call = "{_latency_text(hosts.cores.call_s)}"')
     for host in hosts.hosts:
         lines += ["", "[[hosts]]", f"name = {json.dumps(host.name, ensure_ascii=False)}"]
         if host.address:
@@ -122,7 +135,7 @@ class _Reader:
             reason = str(error).replace(found[0], "") if found else str(error)
             line = int(found[1]) if found else None
             raise self._error(line, f"is not TOML: {reason}", "Correct that line.") from None
-        self._check_keys(content, ("inner", "hosts"), None)
+        self._check_keys(content, ("inner", "shared_cores", "hosts"), None)
         tables = content.get("hosts")
         if not isinstance(tables, list) or not tables:
             raise self._error(None, "has no hosts", "Add a table [[hosts]] for each host.")
@@ -137,7 +150,17 @@ class _Reader:
             if host.name in [other.name for other in hosts[:index]]:
                 problem = f"has two hosts with the name {host.name!r}"
                 raise self._error(self._line("name", index), problem, "Give each its own name.")
-        return Hosts(hosts, link)
+        return Hosts(hosts, link, self._cores(content.get("shared_cores")))
+
+    def _cores(self, table: Any) -> SharedCores | None:
+        if table is None:
+            return None
+        if not isinstance(table, dict):
+            raise self._error(None, "has shared_cores that are not a table", "Use [shared_cores].")
+        self._check_keys(table, _CORES_KEYS, None)
+        allowed = f"a number from 1 to {MAX_CORES:,}"
+        number = self._value(table, "number", None, partial(_whole, most=MAX_CORES), allowed)
+        return SharedCores(number, self._time(table, "call", None, 0.0))
 
     def _host(self, table: Any, index: int) -> NetworkHost:
         link = self._link(table, _HOST_KEYS, index, None)
@@ -173,11 +196,21 @@ class _Reader:
             if key in table or (key == "rate" and like is None)
         }
         latency_s = DEFAULT_LATENCY_S if like is None else like.latency_s
-        if "latency" in table:
-            allowed = "a time such as 0.1ms, at most 1e6s"
-            latency_s = self._value(table, "latency", index, _latency, allowed)
+        latency_s = self._time(table, "latency", index, latency_s)
+        burst_bytes, allowed = 0.0, "a size such as 125kB, at most 1000TB"
+        if "burst" in table:
+            burst_bytes = self._value(table, "burst", index, _burst, allowed)
+        overhead_s = self._time(table, "overhead", index, 0.0)
         rate = rates.get("rate") or (like.rate_bits_per_s if like else 0.0)
-        return Link(latency_s, rate, rates.get("rate_down"))  # type: ignore[arg-type]
+        rate_down: Any = rates.get("rate_down")
+        return Link(latency_s, rate, rate_down, burst_bytes, overhead_s)
+
+    def _time(self, table: dict[str, Any], key: str, index: int | None, default_s: float) -> float:
+        if key not in table:
+            return default_s
+        allowed = "a time such as 0.1ms, at most 1e6s"
+        seconds: float = self._value(table, key, index, _latency, allowed)
+        return seconds
 
     def _value(
         self,
@@ -241,6 +274,13 @@ def _rate(value: Any) -> float:
     return rate
 
 
+def _burst(value: Any) -> float:
+    num_bytes = parse_bytes(_text(value))
+    if not 0 <= num_bytes <= MAX_BURST_BYTES:
+        raise ValueError
+    return float(num_bytes)
+
+
 def _latency(value: Any) -> float:
     latency_s = parse_seconds(_text(value))
     if not latency_s <= MAX_LATENCY_S:
@@ -258,7 +298,12 @@ def _link_lines(link: Link) -> list[str]:
     lines = [f'rate = "{_rate_text(link.rate_bits_per_s)}"']
     if link.rate_down_bits_per_s != link.rate_bits_per_s:
         lines.append(f'rate_down = "{_rate_text(link.rate_down_bits_per_s)}"')
-    return [*lines, f'latency = "{_latency_text(link.latency_s)}"']
+    lines.append(f'latency = "{_latency_text(link.latency_s)}"')
+    if link.burst_bytes:
+        lines.append(f'burst = "{round(link.burst_bytes)}B"')
+    if link.overhead_s:
+        lines.append(f'overhead = "{_latency_text(link.overhead_s)}"')
+    return lines
 
 
 def _rate_text(bits_per_s: float) -> str:

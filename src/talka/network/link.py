@@ -32,8 +32,8 @@ class Link:
 
     >>> Link(latency_s=0.0001, rate_bits_per_s=1e9).seconds(25_000_000)
     0.2001
-    >>> Link(0.01, 10e6, 50e6)  # a host that receives five times as fast as it sends
-    Link(latency_s=0.01, rate_bits_per_s=10000000.0, rate_down_bits_per_s=50000000.0)
+    >>> Link(0.01, 10e6, 50e6).rate_down_bits_per_s  # a host that receives faster than it sends
+    50000000.0
     """
 
     latency_s: float
@@ -43,6 +43,12 @@ class Link:
     rate_down_bits_per_s: float = None  # type: ignore[assignment]  # see __post_init__
     """Bits per second down: from the network to the host. By default the rate up."""
 
+    burst_bytes: float = 0.0
+    """Bytes in each direction that pass at once after a pause, as through a full token bucket."""
+
+    overhead_s: float = 0.0
+    """Processor seconds per message of its sender, and of its receiver. The latency contains both."""
+
     def __post_init__(self) -> None:
         if cast("float | None", self.rate_down_bits_per_s) is None:
             object.__setattr__(self, "rate_down_bits_per_s", self.rate_bits_per_s)
@@ -51,15 +57,37 @@ class Link:
         for name in ("rate_bits_per_s", "rate_down_bits_per_s"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InvalidValueError(name, getattr(self, name), "finite and above 0")
+        for name in ("burst_bytes", "overhead_s"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InvalidValueError(name, getattr(self, name), "finite, 0 or more")
 
     def seconds(self, num_bytes: float) -> float:
-        """Return the seconds that one transfer up takes."""
+        """Return the seconds that one transfer up takes after a pause."""
         size = check_bytes(num_bytes, name="num_bytes")
-        return self.latency_s + 8 * size / self.rate_bits_per_s
+        return self.latency_s + 8 * max(0.0, size - self.burst_bytes) / self.rate_bits_per_s
 
 
 LOOPBACK = Link(latency_s=30e-6, rate_bits_per_s=20e9)
 """Default link between processes of one host: roughly what TCP over loopback achieves."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCores:
+    """Cores that all hosts of a network share, as those of a lab do."""
+
+    num_cores: int
+    call_s: float = 0.0
+    """Processor seconds of each rank per call of a collective, without those per message."""
+
+    def __post_init__(self) -> None:
+        if self.num_cores < 1:
+            raise InvalidValueError("num_cores", self.num_cores, "at least 1")
+        if not 0 <= self.call_s < math.inf:
+            raise InvalidValueError("call_s", self.call_s, "a finite time, 0 or more")
+
+    def call_excess_s(self, num_workers: int) -> float:
+        """Return the seconds by which a call of all workers is later than one of two of them."""
+        return self.call_s * max(0, num_workers - 2) / self.num_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +110,9 @@ class Network:
     inner: Link = LOOPBACK
     """Link between two workers of the same host."""
 
+    cores: SharedCores | None = None
+    """Cores that all hosts share; None if each host has its own."""
+
     def __post_init__(self) -> None:
         counts = tuple(self.workers_per_host) or (1,) * len(self.links)
         object.__setattr__(self, "links", tuple(self.links))
@@ -94,7 +125,13 @@ class Network:
 
     @classmethod
     def equal(
-        cls, link: Link, num_workers: int, *, num_hosts: int | None = None, inner: Link = LOOPBACK
+        cls,
+        link: Link,
+        num_workers: int,
+        *,
+        num_hosts: int | None = None,
+        inner: Link = LOOPBACK,
+        cores: SharedCores | None = None,
     ) -> "Network":
         """Return a network of equal links, with workers spread over the hosts as evenly as possible.
 
@@ -105,7 +142,7 @@ class Network:
             raise InvalidValueError("num_workers", num_workers, "at least 1")
         num_hosts = num_workers if num_hosts is None else num_hosts
         counts = spread(num_workers, num_hosts=num_hosts)
-        return cls((link,) * num_hosts, workers_per_host=counts, inner=inner)
+        return cls((link,) * num_hosts, workers_per_host=counts, inner=inner, cores=cores)
 
     @property
     def num_workers(self) -> int:
@@ -136,15 +173,16 @@ class Network:
             allowed = f"distinct ranks from 0 to {len(hosts) - 1}, those of one host together"
             raise InvalidValueError("ranks", tuple(ranks), allowed)
         links = tuple(self.links[host] for host, _ in counts)
-        return Network(links, tuple(count for _, count in counts), self.inner)
+        return Network(links, tuple(count for _, count in counts), self.inner, self.cores)
 
     def path(self, sender: int, receiver: int) -> Link:
         """Return the effective link from one worker to another while both are otherwise idle.
 
         Its rate up is the rate from the sender to the receiver, its rate down that of answers.
 
-        >>> Network((Link(0.001, 1e9, 5e9), Link(0.002, 2e9))).path(0, 1)
-        Link(latency_s=0.002, rate_bits_per_s=1000000000.0, rate_down_bits_per_s=2000000000.0)
+        >>> path = Network((Link(0.001, 1e9, 5e9), Link(0.002, 2e9))).path(0, 1)
+        >>> path.latency_s, path.rate_bits_per_s, path.rate_down_bits_per_s
+        (0.002, 1000000000.0, 2000000000.0)
         """
         hosts = self.host_of_worker
         if hosts[sender] == hosts[receiver]:
@@ -154,6 +192,8 @@ class Network:
             max(near.latency_s, far.latency_s),
             min(near.rate_bits_per_s, far.rate_down_bits_per_s),
             min(near.rate_down_bits_per_s, far.rate_bits_per_s),
+            min(near.burst_bytes, far.burst_bytes),
+            max(near.overhead_s, far.overhead_s),
         )
 
 

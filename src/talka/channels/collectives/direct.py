@@ -106,3 +106,22 @@ def direct_broadcast(port: Port, array: Array, root: int) -> Steps:
         yield [port.send(array, peer) for peer in others(port)]
     else:
         yield [port.receive(array, root)]
+
+
+def scattered_broadcast(port: Port, array: Array, root: int) -> Steps:
+    """Send a piece of the root's array to each worker, which sends it to the others.
+
+    So the root sends every byte once, and all workers share the rest.
+    """
+    members = [(root + step) % port.num_workers for step in range(1, port.num_workers)]
+    pieces = dict(zip(members, slices(array, len(members)), strict=True))
+    if port.rank == root:
+        yield [port.send(piece, rank) for rank, piece in pieces.items()]
+        return
+    own = port.receive(pieces[port.rank], root)
+    following = [rank for rank in others(port) if rank != root]
+    passed_on = [port.receive(pieces[rank], rank, phase=1) for rank in following]
+    yield [own]
+    sends = [port.send(pieces[port.rank], rank, phase=1) for rank in following]
+    yield passed_on
+    yield sends

@@ -1,5 +1,6 @@
 """What a pattern of communication needs: this worker's rank, and messages to the others."""
 
+import math
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final, Protocol
@@ -58,11 +59,11 @@ def others(port: Port) -> list[int]:
     return [(port.rank + step) % port.num_workers for step in range(1, port.num_workers)]
 
 
-def chunks(array: Array) -> list[Array]:
-    """Cut an array into parts of about `CHUNK_BYTES`; an empty array has none."""
+def chunks(array: Array, chunk_bytes: float = CHUNK_BYTES) -> list[Array]:
+    """Cut an array into parts of at most about `chunk_bytes`; an empty array has none."""
     if not len(array):
         return []
-    per_chunk = max(1, CHUNK_BYTES * len(array) // num_bytes(array))
+    per_chunk = max(1, math.ceil(chunk_bytes * len(array) / num_bytes(array)))
     return [array[start : start + per_chunk] for start in range(0, len(array), per_chunk)]
 
 

@@ -1,6 +1,16 @@
 """Patterns around a ring or along a chain: every link carries the same load."""
 
-from talka.channels.collectives.port import Ahead, Array, Awaited, Port, Steps, chunks, slices
+from talka.channels.collectives.port import (
+    Ahead,
+    Array,
+    Awaited,
+    Port,
+    Steps,
+    chunks,
+    num_bytes,
+    slices,
+)
+from talka.network.algorithms import chain_part_bytes
 
 
 def ring_all_reduce(port: Port, array: Array) -> Steps:
@@ -39,7 +49,8 @@ def chain_broadcast(port: Port, array: Array, root: int) -> Steps:
     count = port.num_workers
     place = (port.rank - root) % count
     following, previous = (port.rank + 1) % count, (port.rank - 1) % count
-    pieces, sends = chunks(array), list[Awaited]()
+    pieces = chunks(array, chain_part_bytes(num_bytes(array)))
+    sends = list[Awaited]()
     arriving = [port.receive(part, previous) for part in pieces] if place else []
     for index, part in enumerate(pieces):
         if place:

@@ -21,7 +21,7 @@ from talka.cli.numbers import Number, count, seconds
 from talka.cli.options import SHOWN, add_format, add_out
 from talka.cli.tables import print_json, print_table
 from talka.errors import OptionError, OutputError
-from talka.units import format_rate, format_seconds
+from talka.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from talka.engine import GangWorker
@@ -52,9 +52,12 @@ def run(args: argparse.Namespace) -> int:
         *measured, facts = engine.gang(_measure, args.seconds, size=size)[0]
     _leave_group()
     if leads:
+        from talka.exchange.links.calls import CallTimes
         from talka.exchange.links.probe import ProbeResult
 
-        result = ProbeResult(*measured)
+        hosts, latency_s, rates, bursts, calls = measured
+        times = None if calls is None else CallTimes(*calls)
+        result = ProbeResult(hosts, latency_s, rates, bursts, times)
         _print(result, args.format)
         if args.out is not None:
             _write(result, facts, args.out)
@@ -89,12 +92,14 @@ def _measure(worker: "GangWorker", seconds: float) -> tuple[Any, ...]:
 
     result = probe(seconds=seconds)
     facts = [tuple(of_rank) for of_rank in facts_of_all(group_of(None, "facts"))]
-    return result.hosts, result.latency_s, result.rate_bits_per_s, facts
+    calls = None if result.calls is None else tuple(result.calls)
+    matrices = (result.latency_s, result.rate_bits_per_s, result.burst_bytes)
+    return result.hosts, *matrices, calls, facts
 
 
 def _write(result: "ProbeResult", facts: Sequence[tuple[str, str, int]], out: Path) -> None:
     """Write the hosts file, with three digits of each measurement; hosts of one name get numbers."""
-    from talka.network import Hosts, Link, NetworkHost, write_hosts
+    from talka.network import Hosts, Link, NetworkHost, SharedCores, write_hosts
 
     def rounded(link: Link) -> Link:
         return Link(*(float(f"{value:.3g}") for value in astuple(link)))
@@ -109,7 +114,10 @@ def _write(result: "ProbeResult", facts: Sequence[tuple[str, str, int]], out: Pa
             name = f"{name}-{host}"
         link, num_workers = rounded(network.links[host]), network.workers_per_host[host]
         hosts.append(NetworkHost(name, link, num_workers, num_cores, address))
-    write_hosts(out, Hosts(tuple(hosts), rounded(network.inner)))
+    cores = network.cores
+    if cores is not None:
+        cores = SharedCores(cores.num_cores, float(f"{cores.call_s:.3g}"))
+    write_hosts(out, Hosts(tuple(hosts), rounded(network.inner), cores))
 
 
 def _print(result: "ProbeResult", output_format: str) -> None:
@@ -127,10 +135,12 @@ def _print(result: "ProbeResult", output_format: str) -> None:
             "rate up": format_rate(link.rate_bits_per_s),
             "rate down": format_rate(link.rate_down_bits_per_s),
             "latency": format_seconds(link.latency_s),
+            "burst": format_bytes(link.burst_bytes),
+            "per message": format_seconds(link.overhead_s),
         }
         for host, link in enumerate(links)
     ]
-    print_table(rows, title="\nLinks", right=("rate up", "rate down", "latency"))
+    print_table(rows, title="\nLinks", right=tuple(rows[0])[2:])
 
 
 def _print_matrix(title: str, matrix: "Matrix", as_text: Callable[[float], str]) -> None:

@@ -1,6 +1,7 @@
-"""Measure the links between ranks: latency and rate of every pair, in a few seconds.
+"""Measure the links between ranks: latency, rate and burst of every pair, in a few seconds.
 
     rounds of host pairs (a tournament) -> pings -> bytes one way -> bytes the other way -> matrices
+    -> calls of all ranks (`calls.py`)
 
 No host is in two measurements at a time, so measurements do not share a port. Ranks of one host
 share its port, so one pair of ranks measures each pair of hosts, and one pair the inside of each
@@ -19,17 +20,26 @@ import numpy as np
 from talka.channels import Group
 from talka.channels.operations import SendOperation, new_buffer
 from talka.errors import InvalidValueError
+from talka.exchange.links.calls import (
+    PAUSE_S,
+    CallTimes,
+    MessageCosts,
+    measure_calls,
+    message_costs,
+)
 from talka.exchange.links.hosts import hosts_of_all
 from talka.exchange.transport import Members, group_of
-from talka.network import LOOPBACK, Link, Network
+from talka.network import LOOPBACK, Link, Network, SharedCores
 
 Matrix = tuple[tuple[float, ...], ...]
 
 MIN_MEASURE_S = 0.3  # shorter measurements are distorted by slow start and token buckets
 _ENOUGH = 0.7  # share of the intended time: sizes are estimated from the previous trial
-_NUM_WARM_UPS, _MIN_PINGS, _MAX_PINGS, _PINGS_S = 5, 10, 200, 0.1
+_NUM_WARM_UPS, _MIN_PINGS, _MAX_PINGS, _PINGS_S = 3, 10, 200, 0.1
 _FIRST_BYTES, _MAX_CHUNK_BYTES, _NUM_CHUNKS, _MAX_GROWTH, _MAX_TRIALS = 16_000, 4_000_000, 16, 64, 8
 _STREAM = 1  # tag of the bytes that are measured
+_NUM_BURSTS, _BURST_S, _MIN_BURST_BYTES, _BURST_PAUSE_S = 8, 0.004, 16_000, 0.02
+_SMALLEST_BURST = 0.1  # share of the bytes of a trial: a smaller one is within the noise
 _SAME = 0.7  # share of a rate: hosts that differ by less count as having equal links
 
 
@@ -41,10 +51,16 @@ class ProbeResult:
     """Host of every rank."""
 
     latency_s: Matrix
-    """Seconds one way: half of the median round trip of small messages."""
+    """Seconds one way: half of the round trip of a small message after a pause (lower quartile)."""
 
     rate_bits_per_s: Matrix
     """Bits per second from the rank of the row to the rank of the column."""
+
+    burst_bytes: Matrix = ()
+    """Bytes that pass at once after a pause, beyond what the rate allows; empty if unknown."""
+
+    calls: CallTimes | None = None
+    """Seconds of calls of all ranks; None if unknown."""
 
     def network(self) -> Network:
         """Return links for the cost model; a link is as fast as the host's pairs with faster hosts.
@@ -66,11 +82,31 @@ class ProbeResult:
             rates = self._by_host(self.rate_bits_per_s)
             paces = _own(self._by_host(self.latency_s, lambda latency_s: 1 / max(latency_s, 1e-9)))
             ups, downs = _own(rates), _own({(b, a): rate for (a, b), rate in rates.items()})
+            bursts = self._bursts(len(names))
+            overhead_s = self._message_costs().overhead_s
             links = [
-                Link(1 / pace, up, down) for pace, up, down in zip(paces, ups, downs, strict=True)
+                Link(1 / pace, up, down, burst, overhead_s)
+                for pace, up, down, burst in zip(paces, ups, downs, bursts, strict=True)
             ]
         counts = tuple(self.hosts.count(name) for name in names)
-        return Network(tuple(links), workers_per_host=counts, inner=inner or LOOPBACK)
+        cores = None
+        if self.calls is not None and self.calls.shared_cores:
+            cores = SharedCores(self.calls.shared_cores, self._message_costs().call_s)
+        return Network(tuple(links), counts, inner or LOOPBACK, cores)
+
+    def _bursts(self, num_hosts: int) -> list[float]:
+        """Return the burst of each host: the largest of its pairs, which have the smaller of two."""
+        if not self.burst_bytes:
+            return [0.0] * num_hosts
+        pairs = self._by_host(self.burst_bytes)
+        names = sorted(set(self.hosts))
+        return [max(burst for pair, burst in pairs.items() if name in pair) for name in names]
+
+    def _message_costs(self) -> MessageCosts:
+        if self.calls is None:
+            return MessageCosts(0.0, 0.0)
+        latencies_s = [self.latency_s[a][b] for a, b in _pairs(len(self.hosts))]
+        return message_costs(self.calls, statistics.median(latencies_s), len(self.hosts))
 
     def _inner(self) -> Link | None:
         """Return the link between two ranks of one host, if any host has two."""
@@ -109,7 +145,7 @@ def probe(group: Members = None, *, seconds: float = 2.0) -> ProbeResult:
     hosts = hosts_of_all(channels)
     rounds = schedule(hosts)
     measure_s = max(MIN_MEASURE_S, seconds / max(1, 2 * len(rounds)))
-    measured = np.zeros((2, num_ranks, num_ranks))
+    measured = np.zeros((3, num_ranks, num_ranks))
     for pairs in rounds:
         for first, second in pairs:
             if rank in (first, second):
@@ -119,8 +155,9 @@ def probe(group: Members = None, *, seconds: float = 2.0) -> ProbeResult:
         else:
             _stand_by(channels)
     measured = channels.all_reduce(measured)  # every value comes from one rank, the others add 0
-    latency_s, rates = (_for_all_ranks(matrix.tolist(), hosts) for matrix in measured)
-    return ProbeResult(hosts, latency_s, rates)
+    latency_s, rates, bursts = (_for_all_ranks(matrix.tolist(), hosts) for matrix in measured)
+    calls = measure_calls(channels, num_hosts=len(set(hosts))) if num_ranks > 1 else None
+    return ProbeResult(hosts, latency_s, rates, bursts, calls)
 
 
 def schedule(hosts: Sequence[int]) -> list[list[tuple[int, int]]]:
@@ -179,9 +216,13 @@ def _measure(
     for sender, receiver in (pair, pair[::-1]):
         other.group.barrier()
         if other.rank == receiver:
-            measured[1, sender, receiver] = _send_at_full_rate(other, measure_s)
+            rate = measured[1, sender, receiver] = _send_at_full_rate(other, measure_s)
+            latency_s = _ping(other, _NUM_BURSTS)
+            measured[2, sender, receiver] = _burst(other, rate, latency_s)
         else:
             _receive_at_full_rate(other)
+            _answer_pings(other)
+            _answer_bursts(other)
 
 
 def _stand_by(group: Group) -> None:
@@ -189,18 +230,20 @@ def _stand_by(group: Group) -> None:
         group.barrier()
 
 
-def _ping(other: _Other) -> float:
+def _ping(other: _Other, min_pings: int = _MIN_PINGS) -> float:
+    """Return half of a round trip; each follows a pause, as messages of an exchange do."""
     times_s: list[float] = []
     start_s = time.perf_counter()
     is_last = False
     while not is_last:
+        time.sleep(PAUSE_S)
         sent_s = time.perf_counter()
         count = len(times_s) - _NUM_WARM_UPS
-        is_last = count >= _MAX_PINGS or (count >= _MIN_PINGS and sent_s - start_s > _PINGS_S)
+        is_last = count >= _MAX_PINGS or (count >= min_pings and sent_s - start_s > _PINGS_S)
         other.send(is_last)
         other.receive()
         times_s.append(time.perf_counter() - sent_s)
-    return statistics.median(times_s[_NUM_WARM_UPS:]) / 2
+    return float(np.quantile(times_s[_NUM_WARM_UPS:], 0.25)) / 2
 
 
 def _answer_pings(other: _Other) -> None:
@@ -208,6 +251,30 @@ def _answer_pings(other: _Other) -> None:
     while not is_last:
         [is_last] = other.receive()
         other.send(is_last)
+
+
+def _burst(other: _Other, rate: float, latency_s: float) -> float:
+    """Return the bytes that arrive earlier after a pause than the rate and the latency allow."""
+    chunk = np.zeros(max(_MIN_BURST_BYTES, round(rate * _BURST_S / 8)), np.uint8)
+    times_s = []
+    other.send(len(chunk))
+    for _ in range(_NUM_BURSTS):
+        time.sleep(_BURST_PAUSE_S)
+        sent_s = time.perf_counter()
+        other.group.send(chunk, to=other.rank)
+        other.receive()
+        times_s.append(time.perf_counter() - sent_s)
+    seconds = float(np.quantile(times_s, 0.25)) - 2 * latency_s
+    burst = min(float(len(chunk)), len(chunk) - rate * seconds / 8)
+    return burst if burst > _SMALLEST_BURST * len(chunk) else 0.0
+
+
+def _answer_bursts(other: _Other) -> None:
+    [num_bytes] = other.receive()
+    into = np.zeros(int(num_bytes), np.uint8)
+    for _ in range(_NUM_BURSTS):
+        other.group.receive(source=other.rank, out=into)
+        other.send(0)
 
 
 def _send_at_full_rate(other: _Other, measure_s: float) -> float:
@@ -267,7 +334,7 @@ def _for_all_ranks(matrix: list[list[float]], hosts: Sequence[int]) -> Matrix:
     """Copy the measurement of one pair of ranks to all ranks of their hosts."""
     by_host = {}
     for a, b in _pairs(len(hosts)):
-        if matrix[a][b]:
+        if matrix[a][b] or (hosts[a], hosts[b]) not in by_host:
             by_host[hosts[a], hosts[b]] = matrix[a][b]
     return tuple(
         tuple(0.0 if a == b else by_host[hosts[a], hosts[b]] for b in range(len(hosts)))
