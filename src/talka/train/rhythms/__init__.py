@@ -7,5 +7,5 @@ local_sgd.py    average the changes of several steps; outer.py has the outer opt
 shares.py       unequal shares of a batch for machines of unequal speed
 backward.py     buckets of gradients, handed over during the backward pass
 agreement.py    workers compare their models before the first step
-notices.py      workers that leave or fail tell the others
+notices.py      workers that leave or fail notify the others
 """

@@ -23,7 +23,7 @@ _LEAVE_S = 2.0
 
 
 class Notices:
-    """Tells the other workers how this one left, and raises what they tell."""
+    """Notices of this worker to the others, and of the others to this one."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -51,7 +51,7 @@ class Notices:
                 raise
 
     def _explain(self, loss: LostWorkerError, rounds: int) -> None:
-        """Raise what a lost worker told before it ended."""
+        """Raise the error that a lost worker reported before it ended."""
         for rank, receive in self._receives.items():
             if self._group.global_ranks[rank] in loss.ranks:
                 with contextlib.suppress(TalkaError):
@@ -64,7 +64,7 @@ class Notices:
                 check_notice(rank, decoded(receive.description, receive.data), rounds)
 
     def fail(self, error: BaseException) -> None:
-        """Tell the others that this worker failed, unless they are the reason."""
+        """Notify the other workers that this one failed."""
         problem = (
             f"{type(error).__name__}: {error}" if isinstance(error, Exception) else repr(error)
         )
@@ -73,7 +73,7 @@ class Notices:
         self._send({"failed": problem[:2000]})
 
     def end(self, rounds: int) -> None:
-        """Tell the others that this worker has finished, and wait until they have."""
+        """Notify the other workers that this one has finished, and wait for theirs."""
         self._send({"rounds": rounds})
         for rank, receive in self._receives.items():
             receive.wait()
@@ -92,7 +92,7 @@ class Notices:
 
 
 def check_notice(rank: int, notice: Any, rounds: int) -> None:
-    """Raise an error if a worker's notice says that round `rounds` cannot be finished with it.
+    """Raise an error if, by its notice, a worker will not take part in round `rounds`.
 
     >>> check_notice(1, {"rounds": 5}, 5)
     >>> check_notice(1, {"rounds": 5}, 6)
