@@ -180,7 +180,8 @@ OPERATIONS = (
 def measured(group, call, settings):
     """Make a call as described in `measure`; return its start and end."""
     if settings.links:
-        return timed(group, call, is_one_clock=True)
+        latency_s = max(link.latency_s for link in group.network.links)
+        return timed(group, call, is_one_clock=True, latency_s=latency_s)
     group.barrier()
     start = time.monotonic()
     if call is not None:
