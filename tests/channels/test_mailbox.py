@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from talka.channels import Group
+from talka.channels import Group, reading
 from talka.errors import (
     ChannelClosedError,
     ChannelTimeoutError,
@@ -257,3 +257,39 @@ def test_tags_and_ranks_beyond_their_range_are_refused(tag):
                 first.send(1, to=rank)
             with pytest.raises(InvalidValueError):
                 first.receive(source=rank)
+
+
+@pytest.mark.parametrize("size", [10, 100_000, LONG])
+def test_a_send_without_a_copy_waits_until_its_memory_is_free(path, size):
+    with groups(2) as (first, second):
+        array = np.full(size, 7, np.uint8)
+
+        def send():
+            first.send(array, to=1, copy=False)
+            array[:] = 8
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        received = second.receive(source=0, timeout_s=10)
+        sender.join(10)
+        assert not sender.is_alive()
+        assert np.all(received == 7)
+        with pytest.raises(InvalidValueError, match="timeout_s"):
+            first.send(array, to=1, copy=False, timeout_s=1)
+
+
+@pytest.mark.parametrize("num_cores, polls", [(1, False), (2, True)])
+def test_only_ranks_with_a_core_each_poll_before_they_sleep(monkeypatch, num_cores, polls):
+    monkeypatch.setattr(reading, "num_cores", lambda: num_cores)
+    with mailboxes(2) as boxes:
+        group = Group(boxes[0]), Group(boxes[1])
+        run(lambda g: g.barrier(), group)
+        assert boxes[0]._reading._polls is polls
+
+
+def test_ranks_of_other_machines_do_not_poll(monkeypatch):
+    far_apart(monkeypatch)
+    monkeypatch.setattr(reading, "num_cores", lambda: 8)
+    with groups(2) as members:
+        run(lambda g: g.barrier(), members)
+        assert not members[0].mailbox._reading._polls

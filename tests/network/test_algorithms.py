@@ -170,6 +170,10 @@ def test_choices_follow_size_and_machines():
     full = Link(2e-4, 1e8, burst_bytes=12_500)  # pieces pass at once, the whole value does not
     assert choose("broadcast", Network.equal(full, 4), 10_000) == "scattered"
     assert choose("broadcast", network, 10**6 + 1) == choose("broadcast", network, 1 << 20)
+    near = assumed_network(["a"] * 4)
+    assert [choose("all_reduce", near, size) for size in (100, 10**7)] == ["gathered", "direct"]
+    assert [choose("reduce", near, size) for size in (100, 10**7)] == ["direct", "tree"]
+    assert choose("broadcast", near, 10**7) == "direct"
     assert assumed_network(["a", "b", "a"]) is None
     assert assumed_network(["a", "a"]).workers_per_host == (2,)
     check_algorithm("reduce", None)

@@ -12,17 +12,26 @@ from talka.network.algorithms import ALGORITHMS, cheapest_algorithm
 ASSUMED: Final = Link(latency_s=2e-4, rate_bits_per_s=1e9)
 """Link between machines if nothing else is known: the choice depends on its order of magnitude."""
 
+_SHORT_BYTES: Final = 1 << 18
+_ON_ONE_MACHINE: Final = {
+    "broadcast": ("direct", "direct"),
+    "reduce": ("direct", "tree"),
+    "all_reduce": ("gathered", "direct"),
+}
+"""Algorithms on one machine up to `_SHORT_BYTES`, and above, as `benchmarks.collectives` measured."""
+
 
 @functools.lru_cache(maxsize=4096)
 def choose(collective: str, network: Network, num_bytes: int) -> str:
     """Return the algorithm that is cheapest on a network; the same on all ranks.
 
     Sizes are rounded up to a power of two, so that one decision serves many calls. On one machine
-    all receivers of a broadcast copy from the memory of the root at the same time, which the model,
-    made for ports, does not describe: there it is always direct.
+    ranks copy from the memory of others at the same time, and memory limits what they combine, which
+    the model, made for ports, does not describe: there a table decides.
     """
-    if collective == "broadcast" and len(network.links) == 1:
-        return "direct"
+    if collective in _ON_ONE_MACHINE and len(network.links) == 1:
+        short, long = _ON_ONE_MACHINE[collective]
+        return short if num_bytes <= _SHORT_BYTES else long
     return _cheapest(collective, network, 1 << max(0, num_bytes - 1).bit_length())
 
 

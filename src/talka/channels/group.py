@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from talka.channels.calls import CallLog
 from talka.channels.mailbox import Mailbox
 from talka.channels.messages import Channels
-from talka.channels.numbering import context_of
+from talka.channels.wire.numbering import context_of
 from talka.errors import InvalidValueError
 from talka.network import Network
 

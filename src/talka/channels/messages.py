@@ -20,10 +20,10 @@ from talka.channels.coding import decoded, encoded, memory_for
 from talka.channels.collectives import direct, ring, tree, waiting
 from talka.channels.collectives.port import run
 from talka.channels.mailbox import Mailbox
-from talka.channels.numbering import context_of, tag_number
 from talka.channels.operations import ReceiveOperation
 from talka.channels.reducing import Operand, Reduction
 from talka.channels.round import Round
+from talka.channels.wire.numbering import context_of, tag_number
 from talka.errors import InvalidValueError
 from talka.network import Network
 

@@ -57,15 +57,15 @@ def message_costs(times: CallTimes, latency_s: float, num_ranks: int) -> Message
     return MessageCosts(round(later_s / (others - 1), 9) if others > 1 else 0.0, 0.0)
 
 
-def measure_calls(group: Group, *, num_hosts: int) -> CallTimes:
-    """Measure calls of all ranks of a group; all of them must call this."""
+def measure_calls(group: Group, *, num_hosts: int, latency_s: float) -> CallTimes:
+    """Measure calls of all ranks of a group, at most `latency_s` apart; all of them must call this."""
     machine = Path("/proc/sys/kernel/random/boot_id").read_text()
     machines = group.all_gather(machine)
     is_shared = len(set(machines)) == 1
     value = np.zeros(8, np.uint8)
     values = [value] * group.size
     gather_s, scatter_s, all_gather_s = (
-        quartile_s(group, call, is_one_clock=is_shared)
+        quartile_s(group, call, is_one_clock=is_shared, latency_s=latency_s)
         for call in (
             lambda: group.gather(value),
             lambda: group.scatter(values),
@@ -76,9 +76,14 @@ def measure_calls(group: Group, *, num_hosts: int) -> CallTimes:
     return CallTimes((gather_s + scatter_s) / 2, all_gather_s, cores)
 
 
-def quartile_s(group: Group, call: Callable[[], object], *, is_one_clock: bool) -> float:
+def quartile_s(
+    group: Group, call: Callable[[], object], *, is_one_clock: bool, latency_s: float
+) -> float:
     """Return the lower quartile of the seconds of a call, as other processes disturb the rest."""
-    spans = [timed(group, call, is_one_clock=is_one_clock) for _ in range(_NUM_CALLS)]
+    spans = [
+        timed(group, call, is_one_clock=is_one_clock, latency_s=latency_s)
+        for _ in range(_NUM_CALLS)
+    ]
     by_rank = np.array(group.all_gather(np.array(spans[1:])))  # the first opens connections
     starts, ends = by_rank[:, :, 0], by_rank[:, :, 1]
     first = starts.min(axis=0) if is_one_clock else starts
@@ -87,7 +92,7 @@ def quartile_s(group: Group, call: Callable[[], object], *, is_one_clock: bool) 
 
 
 def timed(
-    group: Group, call: Callable[[], object] | None, *, is_one_clock: bool
+    group: Group, call: Callable[[], object] | None, *, is_one_clock: bool, latency_s: float
 ) -> tuple[float, float]:
     """Make a call after a pause, at the same time on all ranks; return its start and end.
 
@@ -96,7 +101,7 @@ def timed(
     group.barrier()
     due_s = time.monotonic() + PAUSE_S
     if is_one_clock:
-        due_s = group.broadcast(due_s + PAUSE_S / 4)
+        due_s = group.broadcast(due_s + PAUSE_S / 4 + 2 * latency_s)  # all know it in time
     if call is None:
         return due_s, due_s
     time.sleep(max(0.0, due_s - time.monotonic()))

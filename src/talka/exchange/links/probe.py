@@ -156,7 +156,9 @@ def probe(group: Members = None, *, seconds: float = 2.0) -> ProbeResult:
             _stand_by(channels)
     measured = channels.all_reduce(measured)  # every value comes from one rank, the others add 0
     latency_s, rates, bursts = (_for_all_ranks(matrix.tolist(), hosts) for matrix in measured)
-    calls = measure_calls(channels, num_hosts=len(set(hosts))) if num_ranks > 1 else None
+    calls, most_s = None, max(max(row) for row in latency_s)
+    if num_ranks > 1:
+        calls = measure_calls(channels, num_hosts=len(set(hosts)), latency_s=most_s)
     return ProbeResult(hosts, latency_s, rates, bursts, calls)
 
 
