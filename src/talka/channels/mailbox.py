@@ -7,7 +7,6 @@ So a short message needs no thread but those of its sender and its receiver. Not
 while no thread waits: the buffers of sockets fill up, then those of senders, then sends block.
 """
 
-import contextlib
 import itertools
 import threading
 import time
@@ -16,7 +15,7 @@ from typing import Final
 
 from talka.channels.buffers import PartBuffers
 from talka.channels.delivery import Delivery
-from talka.channels.limits import deadline_of, left_of, reason_of
+from talka.channels.limits import comes_true, deadline_of, left_of, reason_of
 from talka.channels.operations import Buffer, Operation, ReceiveOperation, SendOperation
 from talka.channels.options import MailboxOptions
 from talka.channels.reading import Reading
@@ -211,8 +210,6 @@ class Mailbox:
         self._reading.close()
         self._connector.close()
 
-    # Links.
-
     def link_to(self, rank: int) -> WireLink:
         """Return the link for messages to a rank; open it if there is none."""
         link = self._outgoing.get(rank)
@@ -233,12 +230,18 @@ class Mailbox:
 
     def _watch(self, rank: int) -> None:
         """Make sure that there is a link whose end tells that a rank has ended."""
-        with self._lock:
-            is_read = self._reading.is_read(rank)
-        if is_read and self.options.silence_s is None:  # signs of life come on outgoing links
-            return
-        with contextlib.suppress(LostWorkerError, *[ConnectionFailedError] * is_read):
+        if self.options.silence_s is None and self._is_read_or_lost(rank):
+            return  # signs of life come on outgoing links
+        try:
             self.link_to(rank)
+        except (LostWorkerError, ConnectionFailedError):
+            # It may have sent its last message and ended: its own link is then about to be read.
+            if not comes_true(lambda: self._is_read_or_lost(rank), within_s=0.2):
+                raise
+
+    def _is_read_or_lost(self, rank: int) -> bool:
+        with self._lock:
+            return rank in self.lost or self._reading.is_read(rank)
 
     def accept(self, link: WireLink) -> None:
         """Read messages from a new link; the service calls this after the handshake."""

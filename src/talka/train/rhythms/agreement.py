@@ -1,12 +1,12 @@
 """Before the first step: all workers have the same model, options and version, and equal values."""
 
 import hashlib
+import importlib.metadata
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-import talka
 from talka.channels import Group
 from talka.errors import ModelsDifferError
 from talka.train.gradients import buckets_of
@@ -30,7 +30,7 @@ def description(model: nn.Module, described: str) -> list[list[str]]:
     """Return all that has to be equal on all workers, as pairs of a name and a value."""
     tensors = [*model.named_parameters(), *model.named_buffers()]
     return [
-        ["the version of talka", talka.__version__],
+        ["the version of talka", importlib.metadata.version("talka")],
         ["the rhythm", described],
         ["the number of parameters and buffers", str(len(tensors))],
         *[[f"the name of tensor {place}", name] for place, (name, _) in enumerate(tensors)],

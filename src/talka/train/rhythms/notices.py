@@ -13,7 +13,7 @@ from torch.futures import Future
 
 from talka.channels import Group
 from talka.channels.coding import decoded
-from talka.channels.numbering import tag_number
+from talka.channels.wire.numbering import tag_number
 from talka.errors import LostWorkerError, PeerFailedError, TalkaError, UnevenRoundsError
 
 _TAG = "notice"
