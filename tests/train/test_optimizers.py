@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from talka.errors import InvalidValueError
 from talka.exchange.registry import codec_of
-from talka.train.frozen_adam import FrozenAdam
 from talka.train.hook import Hook
 from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
+from talka.train.transforms.frozen_adam import FrozenAdam
 
 PARAMETERS = [torch.nn.Parameter(torch.zeros(3))]
 

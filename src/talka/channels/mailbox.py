@@ -229,7 +229,7 @@ class Mailbox:
             return link
 
     def _watch(self, rank: int) -> None:
-        """Make sure that there is a link whose end tells that a rank has ended."""
+        """Make sure that there is a link, whose end means that a rank has ended."""
         if self.options.silence_s is None and self._is_read_or_lost(rank):
             return  # signs of life come on outgoing links
         try:

@@ -36,10 +36,10 @@ from talka.errors.graphs import (
 )
 from talka.errors.payloads import NonFiniteError, PayloadError, SpecError
 from talka.errors.training import (
-    DivergedError,
     ModelsDifferError,
     PeerFailedError,
     UnevenRoundsError,
+    WorkerDivergedError,
 )
 from talka.errors.work import (
     ClusterError,
@@ -69,7 +69,6 @@ __all__ = [
     "CorpusError",
     "DescriptorLimitError",
     "DiskFullError",
-    "DivergedError",
     "EdgeFileError",
     "FrameError",
     "GangError",
@@ -110,6 +109,7 @@ __all__ = [
     "UnknownNameError",
     "UnknownVertexError",
     "WaitInTaskError",
+    "WorkerDivergedError",
     "did_you_mean",
     "output_error",
 ]

@@ -58,10 +58,10 @@ class PeerFailedError(TalkaError):
         return f"rank {self.rank} failed, so this worker cannot continue. It raised {self.problem}"
 
 
-class DivergedError(TalkaError, ArithmeticError):
+class WorkerDivergedError(TalkaError, ArithmeticError):
     """A gradient or parameter of one worker became NaN or infinite.
 
-    >>> print(DivergedError(2, 120, "fc.weight"))
+    >>> print(WorkerDivergedError(2, 120, "fc.weight"))
     in step 120, 'fc.weight' became NaN or infinite on rank 2. Lower the learning rate, clip \
 gradients, or look at the batch of that step.
     """

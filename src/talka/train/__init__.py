@@ -6,7 +6,6 @@ Names are imported on first use: importing torch takes a second, and built-in mo
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from talka.train.frozen_adam import FrozenAdam
     from talka.train.gradients import average_gradients
     from talka.train.hook import Hook, attach, exchange_hook
     from talka.train.replica import Replica
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from talka.train.rhythms.outer import Outer
     from talka.train.rhythms.shares import Shares
     from talka.train.scripts.metrics import log
+    from talka.train.transforms.frozen_adam import FrozenAdam
 
 __all__ = [
     "Delayed",
@@ -35,7 +35,7 @@ __all__ = [
 _HOMES = {
     "Delayed": "talka.train.rhythms.delayed",
     "EveryStep": "talka.train.rhythms.every_step",
-    "FrozenAdam": "talka.train.frozen_adam",
+    "FrozenAdam": "talka.train.transforms.frozen_adam",
     "Hook": "talka.train.hook",
     "LocalSGD": "talka.train.rhythms.local_sgd",
     "Outer": "talka.train.rhythms.outer",

@@ -34,7 +34,7 @@ from talka.train.open_parts import OpenParts
 from talka.train.optimizers import check_momentum, unwrapped, warn_of_adam
 from talka.train.parameters import check_parameters
 from talka.train.saved import Progress, common_number, from_dict, load_state, save_state, to_dict
-from talka.train.transforms import Transforms
+from talka.train.transforms.chain import Transforms
 
 
 class Replica:

@@ -112,7 +112,7 @@ def test_every_pair_of_rhythm_compressor_exchange_and_optimizer_works(engine):
 
 FAILURES = [
     ("uneven", "UnevenRoundsError", "left the rhythm after"),
-    ("nan", "DivergedError", "became NaN or infinite on rank 1"),
+    ("nan", "WorkerDivergedError", "became NaN or infinite on rank 1"),
     ("raises", "RuntimeError", "the disk of this worker is broken"),
     ("shape", "ModelsDifferError", "the shape of '2.weight'"),
     ("options", "ModelsDifferError", "the rhythm"),

@@ -26,7 +26,7 @@ from torch.optim import Optimizer
 
 from talka.compress import Compressor
 from talka.compress.protocol import NonFinite
-from talka.errors import DivergedError, InvalidValueError, NonFiniteError
+from talka.errors import InvalidValueError, NonFiniteError, WorkerDivergedError
 from talka.exchange.transport import Members, group_of
 from talka.network import Network
 from talka.train.optimizers import unwrapped
@@ -188,7 +188,12 @@ class Rhythm(ABC):
         try:
             self.replica.wait(futures)
         except NonFiniteError as error:
-            raise DivergedError(self.rank, self.replica.num_steps, error.tensor) from error
+            raise WorkerDivergedError(self.rank, self.replica.num_steps, error.tensor) from error
+
+    @property
+    def is_on_ddp(self) -> bool:
+        """True if the model is a DistributedDataParallel."""
+        return self.ddp is not None
 
     @property
     def is_between_rounds(self) -> bool:

@@ -19,11 +19,11 @@ from talka.compress.protocol import NonFinite
 from talka.errors import InvalidValueError
 from talka.exchange.transport import Members
 from talka.network import Network
-from talka.train.frozen_adam import FrozenAdam
 from talka.train.gradients import Bucket
 from talka.train.journal import RoundInfo
 from talka.train.rhythms.every_step import EveryStep
 from talka.train.rhythms.shares import Shares
+from talka.train.transforms.frozen_adam import FrozenAdam
 
 
 class Delayed(EveryStep):

@@ -4,7 +4,7 @@ Early changes are large and differ much between workers, so averages of models s
 the warm-up all workers have the same model.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from torch import Tensor, nn
 from torch.distributed import GradBucket  # type: ignore[attr-defined]  # not in its __all__
@@ -12,22 +12,31 @@ from torch.futures import Future
 
 from talka.compress.layout import layout_of
 from talka.train.gradients import Bucket
+from talka.train.replica import Replica
 from talka.train.rhythms.backward import BackwardPass
 
-if TYPE_CHECKING:
-    from talka.train.rhythms.local_sgd import LocalSGD
+
+class WarmingRhythm(Protocol):
+    """The rhythm whose warm-up it is."""
+
+    replica: Replica
+
+    @property
+    def is_on_ddp(self) -> bool: ...
+    def count_samples(self, num_steps: int) -> None: ...
+    def end_round(self, last: "Future[Tensor]", num_steps: int) -> None: ...
 
 
 class WarmUp:
     """Averages the gradients of each backward pass, with or without DDP, until it is removed."""
 
-    def __init__(self, rhythm: "LocalSGD", model: nn.Module) -> None:
+    def __init__(self, rhythm: WarmingRhythm, model: nn.Module) -> None:
         self._rhythm = rhythm
         self._flats: list[tuple[Bucket, Tensor]] = []
         self._has_begun = False
         self._backward = (
             BackwardPass(model, self._hand_over, self._end, accumulate=1)
-            if rhythm.ddp is None
+            if not rhythm.is_on_ddp
             else None
         )
 

@@ -21,9 +21,9 @@ from torch.optim import Optimizer
 
 from talka.compress import Layout
 from talka.exchange import Exchange
-from talka.train.frozen_adam import FrozenAdam
-from talka.train.loss_scale import LossScale
-from talka.train.rates import LearningRates
+from talka.train.transforms.frozen_adam import FrozenAdam
+from talka.train.transforms.loss_scale import LossScale
+from talka.train.transforms.rates import LearningRates
 
 
 class Transforms:
