@@ -118,6 +118,50 @@ def test_json_gives_plain_numbers(capsys):
     assert "times as fast as one machine" in answer["verdict"]
 
 
+RHYTHMS = ("--step-seconds", "20ms", "--rhythm", "every-step,delayed:2,local-sgd:50")
+
+
+def test_rhythms_have_a_row_per_compressor(capsys):
+    words = (*USUAL, *RHYTHMS, "--compressor", "none", "onebit+ef")
+    answer = explain_json(capsys, *words)
+    rows = {(row["rhythm"], row["compressor"]): row for row in answer["rhythms"]}
+    assert len(rows) == 6
+    onebit = row(answer, "onebit+ef")
+    exchange_s = onebit["codec_s"] + onebit["network_s"]
+    every, late, local = (
+        rows[rhythm, "onebit+ef"] for rhythm in ("every-step", "delayed:2", "local-sgd:50")
+    )
+    assert every["step_s"] == pytest.approx(onebit["step_s"])
+    assert every["speed_vs_ddp"] == pytest.approx(onebit["speed_vs_ddp"])
+    assert late["step_s"] == pytest.approx(max(0.02 + onebit["codec_s"], exchange_s))
+    assert local["step_s"] == pytest.approx(0.02 + exchange_s / 50)
+    assert local["sent_bytes_per_step"] == pytest.approx(onebit["sent_bytes_per_worker"] / 50)
+    assert local["speed_vs_one_machine"] == pytest.approx(4 * 0.02 / local["step_s"])
+    assert [key for key, entry in rows.items() if entry["best"]] == [("local-sgd:50", "onebit+ef")]
+    assert "rhythms" not in explain_json(capsys, *USUAL)
+    text = explain(capsys, *words)
+    assert "local-sgd:50 *" in text
+    assert "4 workers with local-sgd:50 and onebit+ef by two-phase would take" in text
+    assert "additional steps a rhythm needs for the same loss is not predicted" in " ".join(
+        text.split()
+    )
+
+
+def test_buffers_of_a_model_are_averaged_by_local_sgd(capsys, tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("from torch import nn\ndef make(): return nn.BatchNorm1d(1000)\n")
+    answer = explain_json(capsys, "--model", f"{path}:make", *RHYTHMS, "--compressor", "none")
+    every, _, local = answer["rhythms"]
+    assert every["sent_bytes_per_round"] == pytest.approx(2 * 3 / 4 * 4 * 2000)
+    assert local["sent_bytes_per_round"] == pytest.approx(2 * 3 / 4 * 4 * 4000)
+
+
+def test_rhythms_of_one_worker_are_no_rows(capsys):
+    words = ("--parameters", "9", "--workers", "1", *RHYTHMS)
+    assert "nothing to exchange" in explain(capsys, *words)
+    assert explain_json(capsys, *words)["rhythms"] == []
+
+
 def test_it_says_when_one_machine_is_better(capsys):
     text = explain(capsys, "--parameters", "2.9M", "--rate", "1mbit", "--step-seconds", "60ms")
     assert "4 workers would be slower than one machine" in text
@@ -241,6 +285,13 @@ def test_a_file_that_is_no_program_is_one_line(capsys, tmp_path, name, content, 
         (("--parameters", "9", "--latency", "1e9"), "--latency is '1e9'"),
         (("--parameters", "9", "--step-seconds", "0"), "--step-seconds is '0'"),
         (("--parameters", "9", "--step-seconds", "1e300"), "--step-seconds is '1e300'"),
+        (("--parameters", "9", "--rhythm", "local-sgd:5"), "--rhythm needs --step-seconds"),
+        (("--parameters", "9", "--rhythm", "local-sgd"), "local-sgd:K"),
+        (("--parameters", "9", "--rhythm", "localsgd:5"), "Did you mean 'local-sgd'?"),
+        (
+            ("--parameters", "9", *RHYTHMS, "--compressor", "topk:0.1"),
+            "would lose most of every change for good",
+        ),
         (("--parameters", "9", "--compressor", "onbit+ef"), "'onebit+ef', the nearest"),
         (("--parameters", "9", "--compressor", "powersgd"), "'powersgd' has no rank"),
         (("--parameters", "9", "--compressor", "none", "qsgd:7+fe"), "'qsgd:7+fe'"),

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from talka.errors import ModelFileError
 
@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from talka.compress import Layout
 
 
-def layout_of_model(file_and_function: str) -> "Layout":
-    """Return names and shapes of the trainable parameters. Runs the file and its imports."""
+class ModelSize(NamedTuple):
+    """What of a model is exchanged in training."""
+
+    layout: "Layout"
+    """Names and shapes of the trainable parameters."""
+    num_buffer_values: int
+    """Number of values of its floating-point buffers, such as the statistics of BatchNorm."""
+
+
+def size_of_model(file_and_function: str) -> ModelSize:
+    """Return the sizes of parameters and buffers. Runs the file and its imports."""
     from torch import nn
     from torch.nn.parameter import is_lazy
 
@@ -33,7 +42,8 @@ def layout_of_model(file_and_function: str) -> "Layout":
     layout = layout_of({name: tuple(parameter.shape) for name, parameter in trained.items()})
     if not any(piece.num_values for piece in layout):
         raise ModelFileError(file_and_function, "its model has no trainable parameters")
-    return layout
+    buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+    return ModelSize(layout, sum(buffer.numel() for buffer in buffers))
 
 
 def _make_model(file_and_function: str) -> Any:

@@ -10,6 +10,7 @@ from talka.report.collectives import COLLECTIVES
 from talka.report.comparison import COMPARISON
 from talka.report.lab_hosts import LAB_HOSTS
 from talka.report.metrics.section import METRICS
+from talka.report.rounds.section import ROUNDS
 from talka.report.steps import STEPS
 from talka.report.summary import SUMMARY
 from talka.report.supersteps import SUPERSTEPS
@@ -27,6 +28,7 @@ SECTIONS: Final[tuple[PageSection, ...]] = (
     LAB_HOSTS,
     COLLECTIVES,
     STEPS,
+    ROUNDS,
     SUPERSTEPS,
     TIMELINE,
     WORKERS,  # after the timeline, which shows where the idle time was

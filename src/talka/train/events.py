@@ -27,6 +27,8 @@ class StepDone(Event):
     """Seconds the exchange thread waited for the network or for other workers."""
     decode_s: float
     """Seconds spent decoding received payloads."""
+    after_compute_s: float | None = None
+    """Seconds from the end of computing to the end of the exchange; None in older runs."""
 
 
 @register
@@ -54,6 +56,8 @@ class RoundDone(Event):
     """Seconds the exchange thread waited for the network or for other workers."""
     decode_s: float
     """Seconds spent decoding received payloads."""
+    after_compute_s: float | None = None
+    """Seconds from the end of computing to the end of the exchange; None in older runs."""
 
 
 @register

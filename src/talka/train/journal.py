@@ -18,7 +18,7 @@ NORM_EVERY = 50
 
 
 class RoundInfo(NamedTuple):
-    """What a rhythm tells of a round."""
+    """Number, length and delay of a round, as a rhythm reports it."""
 
     rhythm: str
     number: int
@@ -27,6 +27,14 @@ class RoundInfo(NamedTuple):
     """Number of optimizer steps since the last round."""
     staleness: int = 0
     """Number of steps by which the result is applied late."""
+
+
+class Computed(NamedTuple):
+    """Computing of a worker since its last round."""
+
+    seconds: float
+    ended_s: float
+    """Time at which it ended, by `time.perf_counter`."""
 
 
 class Journal:
@@ -41,29 +49,29 @@ class Journal:
         self.num_steps, self.compute_s = 0, 0.0
         self.total = Meter()
         self._counted: dict[Exchange, Meter] = {}
-        self._prices: dict[tuple[Exchange, int], Price] = {}
+        self._prices: dict[tuple[Exchange, int, int], Price] = {}  # since the last comparison
         self._predicted_bytes, self._predicted_s = 0.0, 0.0
         self._pending = Meter()
         self._resumed_s = time.perf_counter()
         self._is_first = True
         self._what, self._reason = "step", ""
 
-    def waits(self) -> float:
-        """Note that all was handed over, and return the seconds of computing before that."""
+    def waits(self) -> Computed:
+        """Note that all was handed over, and return the computing before that."""
         now = time.perf_counter()
         compute_s = now - self._resumed_s
         self._resumed_s = now
         if not self._is_first:  # the time before the first step includes the start
             self.compute_s += compute_s
         self._is_first = False
-        return compute_s
+        return Computed(compute_s, now)
 
     def resumes(self) -> None:
         """Note that the training continues."""
         self._resumed_s = time.perf_counter()
 
     def ends(
-        self, used: Mapping[Exchange, Layout], compute_s: float, info: RoundInfo | None
+        self, used: Mapping[Exchange, Layout], computed: Computed, info: RoundInfo | None
     ) -> None:
         """Count a step or round, and write its event.
 
@@ -74,7 +82,7 @@ class Journal:
         for exchange in used:
             delta += self._count(exchange)
         if self._run_dir is not None:
-            self._write(used, delta, compute_s, info)
+            self._write(used, delta, computed, info)
 
     def _count(self, exchange: Exchange) -> Meter:
         """Return what the exchange's meter grew by since the last call for the same exchange."""
@@ -89,7 +97,7 @@ class Journal:
         self,
         used: Mapping[Exchange, Layout],
         delta: Meter,
-        compute_s: float,
+        computed: Computed,
         info: RoundInfo | None,
     ) -> None:
         main = next(iter(used))
@@ -100,7 +108,8 @@ class Journal:
             self._predicted_s += price.seconds
         self._what = "step" if info is None else "round"
         self._reason = f"{main.spec}: {self._price(main, used[main]).reason}"
-        seconds = (compute_s, delta.encode_s, delta.wait_s, delta.decode_s)
+        after_s = time.perf_counter() - computed.ended_s
+        seconds = (computed.seconds, delta.encode_s, delta.wait_s, delta.decode_s, after_s)
         if info is None:
             stream.emit(StepDone(self.num_steps, delta.sent_bytes, delta.received_bytes, *seconds))
         else:
@@ -112,7 +121,7 @@ class Journal:
             self._compare(main, stream)
 
     def _price(self, exchange: Exchange, layout: Layout) -> Price:
-        key = (exchange, len(layout))
+        key = (exchange, len(layout), sum(piece.num_values for piece in layout))
         if key not in self._prices:
             rates = kept_rates(exchange.spec)
             self._prices[key] = predict(exchange, layout, self._network, rates)
@@ -133,6 +142,7 @@ class Journal:
             reason = f"{self.num_steps} {self._what}s, {self._reason}"
             seconds = None if self._network is None else self._predicted_s
             stream.emit(Predicted(cost_id, self._predicted_bytes, seconds, reason))
+        self._prices.clear()  # sizes of payloads follow recent values
         delta, self._pending = self._pending, Meter()
         seconds = delta.encode_s + delta.wait_s + delta.decode_s
         stream.emit(Measured(cost_id, delta.sent_bytes, seconds))

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 from torch import Tensor, nn
 from torch.amp import GradScaler
-from torch.futures import Future
+from torch.futures import Future, collect_all
 from torch.optim import Optimizer
 
 from talka.compress import Compressor, Layout, State
@@ -94,6 +94,7 @@ class Replica:
         self._futures: list[Future[Tensor]] = []
         self._step_began = False
         self._used: dict[Exchange, Layout] = {}  # in the current step
+        self._last: dict[Exchange, Future[Tensor]] = {}  # of each exchange in the current step
         self._run: int | None = None  # a random number that is the same on all workers
         if optimizer is not None:
             properties = codec_of(compressor)
@@ -187,6 +188,7 @@ class Replica:
     def _put(self, exchange: Exchange, flat: Tensor, layout: Layout) -> "Future[Tensor]":
         future = exchange.average(flat, layout, weight=self.weight)
         self._futures.append(future)
+        self._last[exchange] = future
         return future
 
     def end_step(self, last: "Future[Tensor]", info: RoundInfo | None = None) -> "Future[Tensor]":
@@ -196,13 +198,16 @@ class Replica:
         self._step_began = False
         self.num_steps += 1 if info is None else info.num_steps
         used, self._used = self._used, {}
-        compute_s = self._journal.waits()
+        of_exchanges, self._last = list(self._last.values()), {}
+        computed = self._journal.waits()
 
-        def ends(done: "Future[Tensor]") -> Tensor:
-            self._journal.ends(used, compute_s, info)
-            return done.value()
+        def ends(_: object) -> Tensor:
+            self._journal.ends(used, computed, info)
+            return last.value()
 
-        return cast("Future[Tensor]", last.then(ends))
+        # Two exchanges run at the same time: the step ends with the later one.
+        every = last if len(of_exchanges) == 1 else collect_all(of_exchanges)
+        return cast("Future[Tensor]", every.then(ends))
 
     def pending(self) -> "list[Future[Tensor]]":
         """Return the futures of all buckets since the last call, for `wait`."""

@@ -186,3 +186,17 @@ def two_passes(worker):
         with talka.train.EveryStep(model, optimizer):
             tasks.gradient_step(model, optimizer, *tasks.part(0, worker.rank, worker.size), 2)
     return [str(one.message) for one in caught]
+
+
+def with_events(worker, kind, options, has_buffers, run_dir, num_steps=36):
+    """Train a model of two larger layers and write events; return the bytes that this rank sent."""
+    torch.manual_seed(0)
+    middle = [nn.BatchNorm1d(96)] if has_buffers else []
+    model = nn.Sequential(
+        nn.Linear(tasks.FEATURES, 96), *middle, nn.Tanh(), nn.Linear(96, 96), nn.Linear(96, 4)
+    )
+    optimizer = tasks.new_optimizer("sgd", model)
+    with made(kind, model, optimizer, {**options, "run_dir": run_dir}) as rhythm:
+        for step in range(num_steps):
+            tasks.gradient_step(model, optimizer, *tasks.part(step, worker.rank, worker.size))
+    return rhythm.stats()["sent_bytes"]

@@ -7,6 +7,9 @@ one core of this machine.
 
 Each compressor has the exchange that `attach` opens for it unless another one is named; if another
 one would be clearly faster, a line below the table names it.
+
+With --rhythm, the table compares rhythms: averages in every step, averages that are applied S steps
+late while computing continues, and LocalSGD with a round every K steps.
 """
 
 import argparse
@@ -23,10 +26,13 @@ from talka.short_forms import parsed
 from talka.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
+    from talka.cli.model_files import ModelSize
     from talka.compress import Layout
     from talka.events import Stream
     from talka.network import Network
     from talka.train.predictions import StepPrediction
+    from talka.train.rhythms.predictions import RhythmPrediction
+    from talka.train.rhythms.short_forms import RhythmForm
 
 HELP = "predict the cost of a training step with each compressor"
 MAX_PARAMETERS = 10**12
@@ -47,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                  help="compressors to compare, such as onebit+ef (default: one of each "
                  "kind)")  # fmt: skip
     add_former_name(parser, "--spec", option)
+    add("--rhythm", metavar="NAMES",
+        help="rhythms to compare, such as every-step,delayed:1,local-sgd:50; needs "
+        "--step-seconds")  # fmt: skip
     add_format(parser)
 
 
@@ -56,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     for compressor in args.compressor or ():
         parsed(compressor)  # a misspelt name is reported before torch is loaded
+    rhythms = _rhythms(args)
     network = network_of(args)
     _check_model(args)
     require("torch", by="talka explain train")
@@ -65,14 +75,48 @@ def run(args: argparse.Namespace) -> int:
             from talka.train.verdict import verdict
 
             phase.advance()
-        layout = _layout(args)
+        layout, num_buffer_values = _size(args)
         rows = _predicted(layout, network, args, stream) if network.num_workers > 1 else []
     conclusion = verdict(rows, network)
+    of_rhythms = _of_rhythms(rhythms, rows, network, num_buffer_values)
     if args.format == "json":
-        print_json(_as_json(rows, layout, network, conclusion))
+        answer = _as_json(rows, layout, network, conclusion)
+        if rhythms:
+            from talka.cli.rhythm_rows import rhythm_fields
+
+            answer["rhythms"] = rhythm_fields(of_rhythms)
+        print_json(answer)
+    elif of_rhythms:
+        _print_rhythms(of_rhythms, rows, layout, network)
     else:
         _print(rows, layout, network, [conclusion, *_notes(args, rows)])
     return 0
+
+
+def _rhythms(args: argparse.Namespace) -> "list[RhythmForm]":
+    from talka.train.rhythms.short_forms import parsed_rhythm
+
+    if args.rhythm is None:
+        return []
+    names = list(dict.fromkeys(name.strip() for name in args.rhythm.split(",")))
+    rhythms = [parsed_rhythm(name) for name in names]
+    if args.step_seconds is None:
+        advice = "Add the computing time of one machine per step, such as --step-seconds 60ms."
+        raise OptionError("--rhythm", "needs --step-seconds", advice)
+    return rhythms
+
+
+def _of_rhythms(
+    rhythms: "Sequence[RhythmForm]",
+    rows: "Sequence[StepPrediction]",
+    network: "Network",
+    num_buffer_values: int,
+) -> "list[RhythmPrediction]":
+    if not rhythms or not rows:
+        return []
+    from talka.train.rhythms.predictions import predict_rhythms
+
+    return predict_rhythms(rhythms, rows, network, num_buffer_values=num_buffer_values)
 
 
 def _check_model(args: argparse.Namespace) -> None:
@@ -83,16 +127,16 @@ def _check_model(args: argparse.Namespace) -> None:
         raise OptionError("--parameters", "is missing", advice)
 
 
-def _layout(args: argparse.Namespace) -> "Layout":
+def _size(args: argparse.Namespace) -> "ModelSize":
+    from talka.cli.model_files import ModelSize, size_of_model
     from talka.compress import layout_of
     from talka.train.codec_rates import square_shape
 
     if args.model is not None:
-        from talka.cli.model_files import layout_of_model
-
-        return layout_of_model(args.model)
+        return size_of_model(args.model)
     rows, columns = square_shape(args.parameters)
-    return layout_of({"weight": (rows, columns), "bias": (args.parameters - rows * columns,)})
+    rest = args.parameters - rows * columns
+    return ModelSize(layout_of({"weight": (rows, columns), "bias": (rest,)}), 0)
 
 
 def _predicted(
@@ -185,12 +229,7 @@ def _fields(row: "StepPrediction") -> dict[str, Any]:
 def _print(
     rows: "Sequence[StepPrediction]", layout: "Layout", network: "Network", notes: Sequence[str]
 ) -> None:
-    values = format_count(_num_values(layout))
-    computing = ""
-    if rows and rows[0].compute_s is not None:
-        computing = f", {format_seconds(rows[0].compute_s)} of computing per step"
-    workers = f"P = {network.num_workers} workers"
-    print_text(f"{values} parameters, {workers}, {describe_network(network)}{computing}")
+    _print_task(rows, layout, network)
     if rows:
         best = _best(rows)
         print()
@@ -202,6 +241,32 @@ def _print(
     print()
     for note in notes:
         print_text(note)
+
+
+def _print_rhythms(
+    of_rhythms: "Sequence[RhythmPrediction]",
+    rows: "Sequence[StepPrediction]",
+    layout: "Layout",
+    network: "Network",
+) -> None:
+    from talka.cli.rhythm_rows import RHYTHM_NOTES, print_rhythms
+    from talka.train.rhythms.predictions import rhythm_verdict
+
+    _print_task(rows, layout, network)
+    print()
+    print_rhythms(of_rhythms)
+    print()
+    for note in (rhythm_verdict(of_rhythms, network), *RHYTHM_NOTES):
+        print_text(note)
+
+
+def _print_task(rows: "Sequence[StepPrediction]", layout: "Layout", network: "Network") -> None:
+    values = format_count(_num_values(layout))
+    computing = ""
+    if rows and rows[0].compute_s is not None:
+        computing = f", {format_seconds(rows[0].compute_s)} of computing per step"
+    workers = f"P = {network.num_workers} workers"
+    print_text(f"{values} parameters, {workers}, {describe_network(network)}{computing}")
 
 
 def _cells(row: "StepPrediction", *, is_best: bool) -> dict[str, str]:
