@@ -37,7 +37,7 @@ class Choices:
     """How workers exchange what they learn, as far as it was given on the command line."""
 
     rhythm: str | None = None
-    """When workers synchronise, such as `every-step`, `delayed:1` or `local-sgd:50`."""
+    """Short form of the rhythm: `every-step`, `delayed:1`, `local-sgd:50`."""
     outer: str | None = None
     """Outer optimizer of `local-sgd`, such as `nesterov:0.7/0.9`."""
     compressor: str | None = None
@@ -80,4 +80,3 @@ def current() -> Choices:
         allowed = f"a JSON object of texts with the keys {', '.join(sorted(known))}"
         raise InvalidValueError(VARIABLE, text, allowed)
     return Choices(**given)
-

@@ -25,7 +25,7 @@ _PATTERNS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RhythmConfig:
-    """When workers synchronise, with the options of that rhythm.
+    """A rhythm by its name, with its options.
 
     >>> str(RhythmConfig(name="local-sgd", steps=50, outer="nesterov:0.7/0.9"))
     'local-sgd:50'
@@ -59,7 +59,9 @@ class RhythmConfig:
             ("momentum", self.momentum, not is_local),
         ):
             if given and not fits:
-                advice = "Use rhythm local-sgd:K." if not is_local else "Use every-step or delayed:S."
+                advice = (
+                    "Use rhythm local-sgd:K." if not is_local else "Use every-step or delayed:S."
+                )
                 raise OptionError(option, f"is not an option of the rhythm {self}", advice)
 
     @classmethod
