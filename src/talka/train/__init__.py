@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from talka.train.frozen_adam import FrozenAdam
     from talka.train.gradients import average_gradients
     from talka.train.hook import Hook, attach, exchange_hook
+    from talka.train.lars import LARS
     from talka.train.replica import Replica
     from talka.train.rhythms.delayed import Delayed
     from talka.train.rhythms.every_step import EveryStep
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from talka.train.scripts.metrics import log
 
 __all__ = [
+    "LARS",
     "Delayed",
     "EveryStep",
     "FrozenAdam",
@@ -37,6 +39,7 @@ _HOMES = {
     "EveryStep": "talka.train.rhythms.every_step",
     "FrozenAdam": "talka.train.frozen_adam",
     "Hook": "talka.train.hook",
+    "LARS": "talka.train.lars",
     "LocalSGD": "talka.train.rhythms.local_sgd",
     "Outer": "talka.train.rhythms.outer",
     "Replica": "talka.train.replica",
