@@ -17,7 +17,9 @@ def test_nothing_is_chosen_outside_of_talka_train(monkeypatch):
 
 
 def test_choices_arrive_as_they_were_given(monkeypatch):
-    given = Choices(rhythm="local-sgd:50", outer="sgd:0.9", compressor="onebit+ef", network="/tmp/a b/höst.toml")
+    given = Choices(
+        rhythm="local-sgd:50", outer="sgd:0.9", compressor="onebit+ef", network="/tmp/a b/höst.toml"
+    )
     given.check()
     for name, text in given.environment().items():
         monkeypatch.setenv(name, text)
