@@ -18,6 +18,11 @@ def provide(mailbox: Callable[[], Mailbox] | None) -> None:
         _provided = mailbox
 
 
+def is_provided() -> bool:
+    """Return whether this process is a rank of a gang."""
+    return _provided is not None
+
+
 def world(owner: object, make: Callable[[], Mailbox]) -> Mailbox:
     """Return the mailbox of this process: that of its gang, or one that is made for the owner.
 

@@ -9,8 +9,8 @@ RHYTHM: Final = "rhythm"
 SIDES: Final = ("worker", "owner", RHYTHM)
 """The two places where an exchange encodes (gradients at each worker, averages at their owner), and
 the rhythm that uses the exchange."""
-_WITH_OFFSET: Final = ("times", "floor")
-"""Kinds that are kept for each slice of a parameter, not for the whole parameter."""
+_WITH_OFFSET: Final = ("times", "floor", "late")
+"""Kinds with a number: of the first value of a slice of the parameter, or of a step."""
 _MAX_DIGITS: Final = 15
 
 
@@ -24,12 +24,13 @@ class StateKey(NamedTuple):
     """
 
     kind: str
-    """`residual`, `momentum`, `start`, `times`, `floor`; of a rhythm `anchor` and `velocity`; `extra`
-    outside of talka."""
+    """`residual`, `momentum`, `start`, `times`, `floor`; of a rhythm `anchor`, `velocity` and
+    `late`; `extra` outside of talka."""
     name: str
     """Name of the parameter."""
     offset: int | None = None
-    """First value of the slice of the parameter; None for the whole parameter."""
+    """First value of the slice of the parameter, or for `late` the number of averages that are applied
+    first; None for the whole parameter."""
     side: str = ""
     """One of `SIDES`; empty in the state of a compressor, which does not know its side."""
 

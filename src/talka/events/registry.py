@@ -33,6 +33,9 @@ class Event:
 
     FORMER_NAMES: ClassVar[Mapping[str, str]] = {}
     """Current name of each field that earlier versions wrote under another name."""
+    IS_PROGRESS: ClassVar[bool] = False
+    """True if events of rank 0 of a gang reach the listeners of its driver; the standard progress events
+    do anyway."""
 
 
 class Kind(NamedTuple):

@@ -9,16 +9,15 @@ that a rank starts. Under torchrun and plain Python nothing is chosen.
 import dataclasses
 import json
 import os
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from talka.errors import InvalidValueError, UnknownNameError
 from talka.short_forms import parsed
+from talka.train.rhythms.outer import Outer
+from talka.train.rhythms.short_forms import RhythmConfig
 
 VARIABLE: Final = "TALKA_CHOICES"
-RHYTHMS: Final = ("every-step", "local-sgd")
-"""Names of the rhythms; `local-sgd:50` has the number of steps between two averages."""
 EXCHANGES: Final = (
     "two-phase",
     "all-gather",
@@ -38,7 +37,9 @@ class Choices:
     """How workers exchange what they learn, as far as it was given on the command line."""
 
     rhythm: str | None = None
-    """When workers synchronise, such as `every-step` or `local-sgd:50`."""
+    """Short form of the rhythm: `every-step`, `delayed:1`, `local-sgd:50`."""
+    outer: str | None = None
+    """Outer optimizer of `local-sgd`, such as `nesterov:0.7/0.9`."""
     compressor: str | None = None
     """Short form of the compressor, such as `onebit+ef`."""
     exchange: str | None = None
@@ -49,7 +50,9 @@ class Choices:
     def check(self) -> None:
         """Raise an error if a name is not known. The file is not opened."""
         if self.rhythm is not None:
-            _check_rhythm(self.rhythm)
+            replace(RhythmConfig.parse(self.rhythm), outer=self.outer)
+        elif self.outer is not None:
+            Outer.parse(self.outer)
         if self.compressor is not None:
             parsed(self.compressor)
         if self.exchange is not None and self.exchange not in EXCHANGES:
@@ -77,13 +80,3 @@ def current() -> Choices:
         allowed = f"a JSON object of texts with the keys {', '.join(sorted(known))}"
         raise InvalidValueError(VARIABLE, text, allowed)
     return Choices(**given)
-
-
-def _check_rhythm(text: str) -> None:
-    name, _, argument = text.partition(":")
-    if name not in RHYTHMS:
-        raise UnknownNameError("rhythm", name, RHYTHMS)
-    has_argument = ":" in text
-    if has_argument and (name != "local-sgd" or not re.fullmatch(r"[1-9]\d{0,8}", argument)):
-        allowed = "every-step, or local-sgd:K with a whole number K of at least 1"
-        raise InvalidValueError("rhythm", text, allowed)

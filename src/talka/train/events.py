@@ -62,6 +62,27 @@ class RoundDone(Event):
 
 @register
 @dataclass(frozen=True, slots=True)
+class EpochDone(Event):
+    """All workers of `talka.train.fit` finished an epoch; written by rank 0."""
+
+    IS_PROGRESS: ClassVar[bool] = True
+
+    epoch: int
+    """Number of the epoch; the first is 1."""
+    loss: float | None
+    """Mean loss over the samples of the epoch."""
+    validation_loss: float | None
+    """Mean loss over the validation samples; None without any."""
+    accuracy: float | None
+    """Share of samples that were classified correctly; None if it was not asked for."""
+    learning_rate: float | None
+    """Learning rate of the last step."""
+    seconds: float
+    """Seconds of the epoch."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
 class ResidualNorm(Event):
     """Size of the residuals of one worker: what its compressor has not sent yet."""
 

@@ -209,6 +209,7 @@ _CHECKS = {
     "residual": _vector_problem,
     "anchor": _vector_problem,
     "velocity": _vector_problem,
+    "late": _vector_problem,
     "start": _start_problem,
     "times": _scalar_problem,
     "floor": _scalar_problem,

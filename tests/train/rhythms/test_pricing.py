@@ -12,7 +12,7 @@ from talka.network import Link, Network
 from talka.network.timeline import Compute, ReceiveFrom, SendTo, timeline
 from talka.train.codecs import attached_codec
 from talka.train.rhythms.pricing import extras_price, pace_s, rhythm_price
-from talka.train.rhythms.short_forms import RhythmForm, parsed_rhythm
+from talka.train.rhythms.short_forms import RhythmConfig
 
 VALUES = 1_000_000
 LINK = Link(0.001, 100e6)
@@ -70,7 +70,7 @@ COMPUTING = [0.0001, 0.02, 0.03, 0.05, 0.3]
 @pytest.mark.parametrize("compute_s", COMPUTING)
 def test_every_step_is_the_sum(compute_s):
     price = price_of()
-    predicted = rhythm_price(RhythmForm("every-step", 1), price, compute_s)
+    predicted = rhythm_price(RhythmConfig(name="every-step", steps=1), price, compute_s)
     assert predicted.step_s == pytest.approx(every_step_twin(price, [compute_s] * 2, 10))
     assert predicted.step_s == pytest.approx(compute_s + price.codec_s + price.network_s)
     assert predicted.step_bytes == predicted.round_bytes == price.cost.max_sent_bytes
@@ -80,7 +80,7 @@ def test_every_step_is_the_sum(compute_s):
 @pytest.mark.parametrize("delay", [0, 1, 2, 5])
 def test_a_delayed_step_is_the_longer_of_computing_and_the_exchange(delay, compute_s):
     price = price_of()
-    form = RhythmForm("delayed", delay)
+    form = RhythmConfig(name="delayed", steps=delay)
     predicted = rhythm_price(form, price, compute_s, codec_overlaps=True)
     num_steps = 400
     twin = delayed_twin(price, [compute_s] * 2, delay, num_steps)
@@ -101,7 +101,9 @@ def test_local_sgd_divides_a_round_among_its_steps(every, compute_s, num_extras)
     price = price_of()
     dense = EXCHANGES["all-gather"].price(codec_of("none"), nameless(num_extras or 1), PAIR)
     extras = dense if num_extras else None
-    predicted = rhythm_price(RhythmForm("local-sgd", every), price, compute_s, extras=extras)
+    predicted = rhythm_price(
+        RhythmConfig(name="local-sgd", steps=every), price, compute_s, extras=extras
+    )
     twin = local_sgd_twin(price, extras, [compute_s] * 2, every, 5)
     assert predicted.step_s == pytest.approx(twin)
     own_bytes = price.cost.max_sent_bytes + (extras.cost.max_sent_bytes if extras else 0)
@@ -114,15 +116,17 @@ def test_extras_are_averaged_as_plain_floats():
     assert extras_price(0, PAIR) is None
     extras = extras_price(1000, Network.equal(LINK, 4))
     assert extras.cost.max_sent_bytes == pytest.approx(2 * 3 / 4 * 4000)
-    with_extras = rhythm_price(RhythmForm("every-step", 1), price_of(), 0.1, extras=extras)
-    assert with_extras == rhythm_price(RhythmForm("every-step", 1), price_of(), 0.1)
+    with_extras = rhythm_price(
+        RhythmConfig(name="every-step", steps=1), price_of(), 0.1, extras=extras
+    )
+    assert with_extras == rhythm_price(RhythmConfig(name="every-step", steps=1), price_of(), 0.1)
 
 
 @pytest.mark.parametrize("compute_s", [(0.02, 0.1), (0.3, 0.01), (0.05, 0.05)])
 def test_the_slowest_worker_sets_the_pace(compute_s):
     price = price_of()
     equal, shared = pace_s(compute_s), pace_s(compute_s, proportional=True)
-    predicted = rhythm_price(RhythmForm("local-sgd", 10), price, equal)
+    predicted = rhythm_price(RhythmConfig(name="local-sgd", steps=10), price, equal)
     twin_s = local_sgd_twin(price, None, compute_s, 10, 40)
     # In this exchange the slowest worker does not wait: the payload of the other is there already.
     assert 0.999 * twin_s <= predicted.step_s <= 1.001 * (twin_s + price.network_s / 10)
@@ -130,7 +134,7 @@ def test_the_slowest_worker_sets_the_pace(compute_s):
     shares = [2 * speed / sum(speeds) for speed in speeds]
     paces = [share * seconds for share, seconds in zip(shares, compute_s, strict=True)]
     assert paces == pytest.approx([shared] * 2)
-    predicted = rhythm_price(RhythmForm("every-step", 1), price, shared)
+    predicted = rhythm_price(RhythmConfig(name="every-step", steps=1), price, shared)
     assert predicted.step_s == pytest.approx(every_step_twin(price, paces, 4))
     assert shared <= equal
 
@@ -140,7 +144,7 @@ def test_a_rhythm_has_the_bytes_of_its_exchange_with_many_workers():
     price = EXCHANGES["two-phase"].price(
         attached_codec("onebit+ef"), nameless(VALUES), network, RATES
     )
-    predicted = rhythm_price(RhythmForm("local-sgd", 50), price, 0.01)
+    predicted = rhythm_price(RhythmConfig(name="local-sgd", steps=50), price, 0.01)
     assert predicted.step_bytes == pytest.approx(2 * 3 / 4 * VALUES * 1.125 / 8 / 50, rel=0.01)
 
 
@@ -152,13 +156,13 @@ def test_every_worker_takes_some_time(compute_s):
 
 @pytest.mark.parametrize("text", ["every-step", "delayed:0", "delayed:12", "local-sgd:1"])
 def test_a_short_form_is_read_and_written(text):
-    assert str(parsed_rhythm(text)) == text
+    assert str(RhythmConfig.parse(text)) == text
 
 
 def test_a_wrong_short_form_names_what_is_allowed():
-    assert parsed_rhythm("delayed") == RhythmForm("delayed", 1)
+    assert RhythmConfig.parse("delayed") == RhythmConfig(name="delayed", steps=1)
     for text in ("local-sgd", "local-sgd:0", "local-sgd:", "every-step:2", "delayed:-1"):
         with pytest.raises(InvalidValueError, match="local-sgd:K"):
-            parsed_rhythm(text)
+            RhythmConfig.parse(text)
     with pytest.raises(UnknownNameError, match="'local-sgd'"):
-        parsed_rhythm("localsgd:5")
+        RhythmConfig.parse("localsgd:5")

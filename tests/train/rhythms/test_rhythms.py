@@ -87,6 +87,7 @@ SAVED = [
     ("LocalSGD", {"every": 5, "compressor": "uniform:3/max/512+ef", "outer": "nesterov:0.7/0.9"}),
     ("LocalSGD", {"every": 3, "compressor": "topk:0.1+ef", "warmup_steps": 5}),
     ("LocalSGD", {"every": 5}),
+    ("Delayed", {"delay": 2, "compressor": "onebit+ef"}),
 ]
 
 

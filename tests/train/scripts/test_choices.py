@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from talka.errors import InvalidValueError, SpecError, UnknownNameError
+from talka.errors import InvalidValueError, OptionError, SpecError, UnknownNameError
 from talka.train import choices
 from talka.train.choices import Choices, current
 
@@ -17,7 +17,9 @@ def test_nothing_is_chosen_outside_of_talka_train(monkeypatch):
 
 
 def test_choices_arrive_as_they_were_given(monkeypatch):
-    given = Choices(rhythm="local-sgd:50", compressor="onebit+ef", network="/tmp/a b/höst.toml")
+    given = Choices(
+        rhythm="local-sgd:50", outer="sgd:0.9", compressor="onebit+ef", network="/tmp/a b/höst.toml"
+    )
     given.check()
     for name, text in given.environment().items():
         monkeypatch.setenv(name, text)
@@ -28,7 +30,7 @@ def test_choices_arrive_as_they_were_given(monkeypatch):
 @pytest.mark.parametrize("text", ["[]", "{", '{"tempo": "every-step"}', '{"rhythm": 3}', "null"])
 def test_other_content_of_the_variable_is_refused(monkeypatch, text):
     monkeypatch.setenv(choices.VARIABLE, text)
-    with pytest.raises(InvalidValueError, match="compressor, exchange, network, rhythm"):
+    with pytest.raises(InvalidValueError, match="compressor, exchange, network, outer, rhythm"):
         current()
 
 
@@ -39,6 +41,10 @@ def test_other_content_of_the_variable_is_refused(monkeypatch, text):
         ({"rhythm": "every-step:3"}, InvalidValueError),
         ({"rhythm": "local-sgd:"}, InvalidValueError),
         ({"rhythm": "local-sgd:-1"}, InvalidValueError),
+        ({"rhythm": "delayed:"}, InvalidValueError),
+        ({"rhythm": "local-sgd:5", "outer": "nesterov:0.7"}, InvalidValueError),
+        ({"rhythm": "delayed:5", "outer": "sgd:0.7"}, OptionError),
+        ({"outer": "adam:0.7"}, InvalidValueError),
         ({"compressor": "onebit+fe"}, SpecError),
         ({"exchange": "servers"}, UnknownNameError),
     ],

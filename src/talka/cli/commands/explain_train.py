@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from talka.network import Network
     from talka.train.predictions import StepPrediction
     from talka.train.rhythms.predictions import RhythmPrediction
-    from talka.train.rhythms.short_forms import RhythmForm
+    from talka.train.rhythms.short_forms import RhythmConfig
 
 HELP = "predict the cost of a training step with each compressor"
 MAX_PARAMETERS = 10**12
@@ -93,13 +93,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rhythms(args: argparse.Namespace) -> "list[RhythmForm]":
-    from talka.train.rhythms.short_forms import parsed_rhythm
+def _rhythms(args: argparse.Namespace) -> "list[RhythmConfig]":
+    from talka.train.rhythms.short_forms import RhythmConfig
 
     if args.rhythm is None:
         return []
     names = list(dict.fromkeys(name.strip() for name in args.rhythm.split(",")))
-    rhythms = [parsed_rhythm(name) for name in names]
+    rhythms = [RhythmConfig.parse(name) for name in names]
     if args.step_seconds is None:
         advice = "Add the computing time of one machine per step, such as --step-seconds 60ms."
         raise OptionError("--rhythm", "needs --step-seconds", advice)
@@ -107,7 +107,7 @@ def _rhythms(args: argparse.Namespace) -> "list[RhythmForm]":
 
 
 def _of_rhythms(
-    rhythms: "Sequence[RhythmForm]",
+    rhythms: "Sequence[RhythmConfig]",
     rows: "Sequence[StepPrediction]",
     network: "Network",
     num_buffer_values: int,

@@ -16,7 +16,7 @@ the script at the same path. As a rank of a lab or of torchrun, the command join
 
     talka lab --hosts 4 --rate 100mbit -- talka train train.py
 
---rhythm, --compressor, --exchange and --network are read by talka.train.fit inside the script.
+--rhythm, --outer, --compressor, --exchange and --network are read by talka.train.fit inside the script.
 """
 
 import argparse
@@ -47,8 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of workers (default: 1; inside a lab or torchrun, the number of its ranks)")  # fmt: skip
     add_engine(parser)
     add("--rhythm", metavar="NAME",
-        help="when workers synchronise: every-step, or local-sgd:K to average after K steps "
-        "(default: as the script chooses)")  # fmt: skip
+        help="when workers synchronise: every-step, delayed:S to apply averages S steps later, or "
+        "local-sgd:K to average after K steps (default: as the script chooses)")  # fmt: skip
+    add("--outer", metavar="NAME",
+        help="outer optimizer of local-sgd: nesterov:RATE/MOMENTUM such as nesterov:0.7/0.9, "
+        "momentum:RATE/MOMENTUM or sgd:RATE (default: as the script chooses)")  # fmt: skip
     add("--compressor", metavar="NAME",
         help="how gradients are compressed, such as onebit+ef or topk:0.01+ef "
         "(default: as the script chooses)")  # fmt: skip
@@ -176,6 +179,7 @@ def _choices(args: argparse.Namespace) -> "Choices":
         read_hosts(args.network)  # report errors now, once
     choices = Choices(
         rhythm=args.rhythm,
+        outer=args.outer,
         compressor=args.compressor,
         exchange=args.exchange,
         network=None if args.network is None else str(args.network.absolute()),

@@ -30,6 +30,11 @@ all do the same work. The events of all ranks are in their files."""
 _RELAY_TIMEOUT_S: Final = 10.0
 
 
+def is_progress(event: Event) -> bool:
+    """Return whether this event of rank 0 reaches listeners of the driver."""
+    return event.IS_PROGRESS or isinstance(event, PROGRESS)
+
+
 def serve(channel: socket.socket, store: int, mains: int) -> None:
     """Take part in one gang, from the first frame of the driver to the last.
 
@@ -127,6 +132,6 @@ def _events(hello: dict[str, Any], driver: DriverChannel) -> Iterator[Stream]:
 
 def _forward(event: Event, driver: DriverChannel, rank: int) -> None:
     """Send progress of rank 0 to the listeners of the driver."""
-    if rank == 0 and isinstance(event, PROGRESS):
+    if rank == 0 and is_progress(event):
         fields = [getattr(event, field.name) for field in dataclasses.fields(event)]
         driver.send({"event": type(event).__name__, "fields": fields})

@@ -7,7 +7,7 @@ rank: log -> actor of its machine --take--> driver: logs/rank-R.log
 from typing import IO
 
 from talka.engine.gangs.fork_server import open_log
-from talka.engine.gangs.member import PROGRESS
+from talka.engine.gangs.member import is_progress
 from talka.events import Stamped, Stream
 from talka.events.parsing import parsed
 from talka.guard import Logged
@@ -36,7 +36,7 @@ class Collector:
         if rank == 0:
             for line in lines.splitlines():
                 content = parsed(line, "rank-0")
-                if isinstance(content, Stamped) and isinstance(content.event, PROGRESS):
+                if isinstance(content, Stamped) and is_progress(content.event):
                     self._events.notify_listeners(content.event)
 
     def write_log(self, rank: int, output: bytes) -> None:

@@ -211,7 +211,7 @@ class Rhythm(ABC):
         dense = 4 * sum(piece.num_values for piece in self.replica.layout)
         text = (
             f"talka: {self.describe()} with {self.replica.spec}: {steps:,} steps in {rounds:,} rounds "
-            f"of {self.num_workers} workers"
+            f"of {self.num_workers} worker{'' if self.num_workers == 1 else 's'}"
         )
         if self.num_workers > 1 and rounds:
             every_step = steps * dense * 2 * (self.num_workers - 1) / self.num_workers

@@ -10,16 +10,18 @@ from collections import deque
 from pathlib import Path
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.futures import Future
 from torch.optim import Optimizer
 
-from talka.compress import Compressor
+from talka.compress import Compressor, StateKey
 from talka.compress.protocol import NonFinite
+from talka.compress.state_key import RHYTHM
 from talka.errors import InvalidValueError
 from talka.exchange.transport import Members
 from talka.network import Network
-from talka.train.gradients import Bucket
+from talka.train.gradients import Bucket, buckets_of
 from talka.train.journal import RoundInfo
 from talka.train.rhythms.every_step import EveryStep
 from talka.train.rhythms.shares import Shares
@@ -107,6 +109,30 @@ class Delayed(EveryStep):
         self._wait(futures)
         for bucket, flat in flats:
             bucket.set_gradients(flat)
+
+    def _keep_state(self) -> None:
+        super()._keep_state()
+        for _, futures in self._late:
+            self._wait(futures)
+            futures.clear()
+        self.replica.kept = {
+            StateKey("late", piece.name, place, RHYTHM): flat[piece.start : piece.stop]
+            for place, (flats, _) in enumerate(self._late)
+            for bucket, flat in flats
+            for piece in bucket.layout
+        }
+
+    def _restore_state(self) -> None:
+        super()._restore_state()
+        kept = self.replica.kept
+        num_late = 1 + max((key.offset or 0 for key in kept if key.kind == "late"), default=-1)
+        self._late.clear()
+        for place in range(num_late):
+            flats = []
+            for bucket in buckets_of(self.model):
+                keys = [StateKey("late", piece.name, place, RHYTHM) for piece in bucket.layout]
+                flats.append((bucket, torch.cat([kept[key] for key in keys])))
+            self._late.append((flats, []))
 
     def _finish(self) -> None:
         """Apply the averages that are left."""

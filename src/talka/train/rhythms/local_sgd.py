@@ -163,6 +163,8 @@ class LocalSGD(Rhythm):
     def _after_step(self, *_: object) -> None:
         if self._warm_up is None:
             self._num_local_steps += 1
+            if self.shares is not None:
+                self.shares.use()
             if self._num_local_steps >= self.every:
                 self.synchronise()
             return

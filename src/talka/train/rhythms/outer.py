@@ -9,11 +9,12 @@ it is, that is parameter averaging. An outer optimizer takes it as a step of its
 """
 
 from dataclasses import dataclass
-from typing import Self
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Self
 
 from talka.errors import InvalidValueError
+
+if TYPE_CHECKING:  # `talka train` reads short forms without torch
+    from torch import Tensor
 
 _FORMS = (
     "'nesterov:RATE/MOMENTUM' such as 'nesterov:0.7/0.9' (DiLoCo), 'momentum:RATE/MOMENTUM' such as "
@@ -62,7 +63,7 @@ class Outer:
         kind = "nesterov" if self.nesterov else "momentum"
         return f"{kind}:{self.rate:g}/{self.momentum:g}"
 
-    def step(self, point: Tensor, velocity: Tensor, change: Tensor) -> None:
+    def step(self, point: "Tensor", velocity: "Tensor", change: "Tensor") -> None:
         """Apply an averaged change to the common point, in place."""
         velocity.mul_(self.momentum).add_(change)
         if self.nesterov:

@@ -9,7 +9,7 @@ from talka.train.codecs import attached_codec
 from talka.train.predictions import StepPrediction
 from talka.train.rhythms.local_sgd import check_change_codec
 from talka.train.rhythms.pricing import RhythmPrice, extras_price, rhythm_price
-from talka.train.rhythms.short_forms import RhythmForm
+from talka.train.rhythms.short_forms import RhythmConfig
 from talka.units import format_seconds
 
 
@@ -24,7 +24,7 @@ class RhythmPrediction(NamedTuple):
 
 
 def predict_rhythms(
-    rhythms: Sequence[RhythmForm],
+    rhythms: Sequence[RhythmConfig],
     rows: Sequence[StepPrediction],
     network: Network,
     *,
@@ -40,7 +40,7 @@ def predict_rhythms(
 
 
 def _predicted(
-    rhythm: RhythmForm, row: StepPrediction, network: Network, extras: Price | None
+    rhythm: RhythmConfig, row: StepPrediction, network: Network, extras: Price | None
 ) -> RhythmPrediction:
     assert row.compute_s is not None, "the caller checks it"
     if rhythm.name == "local-sgd":

@@ -20,14 +20,14 @@ from talka.errors import InvalidValueError
 from talka.exchange import EXCHANGES, Price
 from talka.exchange.registry import codec_of, default_name
 from talka.network import Network
-from talka.train.rhythms.short_forms import RhythmForm
+from talka.train.rhythms.short_forms import RhythmConfig
 
 
 @dataclass(frozen=True, slots=True)
 class RhythmPrice:
     """Predicted price of a rhythm with one compressor and one exchange."""
 
-    rhythm: RhythmForm
+    rhythm: RhythmConfig
     spec: str
     exchange: str
     compute_s: float
@@ -60,7 +60,7 @@ class RhythmPrice:
 
 
 def rhythm_price(
-    rhythm: RhythmForm,
+    rhythm: RhythmConfig,
     price: Price,
     compute_s: float,
     *,

@@ -53,7 +53,7 @@ class Shares:
         self.batch_size, self.measured = batch_size, measured
         self._rank, self.num_workers = 0, 0
         self._plans: list[tuple[int, tuple[int, ...]]] = []  # first batch, samples of each worker
-        self._num_issued = 0
+        self._num_issued, self._num_used = 0, 0
         self._issued: deque[Taken] = deque()
         self._num_steps, self._samples, self._busy_s = 0, 0, 0.0
 
@@ -71,9 +71,14 @@ class Shares:
         """Number of samples of each worker in the next batch."""
         return self._plans[-1][1]
 
-    def sampler(self, data: Sized, *, shuffle: bool = True, seed: int = 0) -> "ShareSampler":
-        """Return a batch sampler for a DataLoader, which draws every sample once per epoch."""
-        return ShareSampler(self, len(data), shuffle=shuffle, seed=seed)
+    def sampler(
+        self, data: Sized, *, shuffle: bool = True, seed: int = 0, may_be_empty: bool = False
+    ) -> "ShareSampler":
+        """Return a batch sampler for a DataLoader, which draws every sample once per epoch.
+
+        A last batch with fewer samples than workers is left out, unless parts of it `may_be_empty`.
+        """
+        return ShareSampler(self, len(data), shuffle=shuffle, seed=seed, may_be_empty=may_be_empty)
 
     def issue(self, num_samples: int) -> slice:
         """Return this worker's part of the next batch, which has `num_samples` in all."""
@@ -90,9 +95,23 @@ class Shares:
         self._issued.append(Taken(counts[self._rank], num_samples))
         return slice(start, start + counts[self._rank])
 
+    def use(self) -> None:
+        """Note that the oldest batch that was not used yet was trained on, and is counted later."""
+        self._num_used += 1
+
     def forget_issued(self) -> None:
         """Forget batches that were drawn but not used, at the end of an epoch."""
-        self._issued.clear()
+        while len(self._issued) > self._num_used:
+            self._issued.pop()
+
+    def state(self) -> list[list[int]]:
+        """Return the samples of batches that were used but not counted yet, for a checkpoint."""
+        return [list(taken) for taken in list(self._issued)[: self._num_used]]
+
+    def load_state(self, state: Sequence[Sequence[int]]) -> None:
+        """Continue from a result of `state` on this rank, before the first batch is drawn."""
+        self._issued = deque(Taken(own, everyone) for own, everyone in state)
+        self._num_used = len(self._issued)
 
     def taken(self, num_batches: int = 1) -> Taken:
         """Return the samples of the oldest batches that were drawn and not yet counted."""
@@ -100,6 +119,7 @@ class Shares:
             advice = "Use shares.sampler(dataset) as the batch_sampler of the DataLoader."
             raise OptionError("shares", "were given, but the loop uses other batches", advice)
         batches = [self._issued.popleft() for _ in range(num_batches)]
+        self._num_used = max(0, self._num_used - num_batches)
         taken = Taken(sum(batch.own for batch in batches), sum(batch.everyone for batch in batches))
         self._samples += taken.own
         return taken
@@ -128,18 +148,26 @@ class Shares:
 class ShareSampler:
     """Batches of indices: this worker's share of each batch of a permutation of all samples."""
 
-    def __init__(self, shares: Shares, num_samples: int, *, shuffle: bool, seed: int) -> None:
+    def __init__(
+        self, shares: Shares, num_samples: int, *, shuffle: bool, seed: int, may_be_empty: bool
+    ) -> None:
         self._shares, self._num_samples = shares, num_samples
         self._shuffle, self._seed, self._epoch = shuffle, seed, 0
+        self._may_be_empty, self._first = may_be_empty, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the next epoch, which decides its order; it otherwise counts by itself."""
         self._epoch = epoch
 
+    def skip(self, num_batches: int) -> None:
+        """Leave out the first batches of the next epoch, in which the training continues."""
+        self._first = num_batches
+
     def __len__(self) -> int:
-        """Return the number of batches; a last one with fewer samples than workers is left out."""
+        """Return the number of batches in a whole epoch."""
         whole, left = divmod(self._num_samples, self._shares.batch_size)
-        return whole + (left >= max(1, self._shares.num_workers))
+        least = 1 if self._may_be_empty else max(1, self._shares.num_workers)
+        return whole + (left >= least)
 
     def __iter__(self) -> Iterator[list[int]]:
         self._shares.forget_issued()
@@ -148,7 +176,8 @@ class ShareSampler:
             order = np.random.default_rng((self._seed, self._epoch)).permutation(order)
         self._epoch += 1
         size = self._shares.batch_size
-        for start in range(0, len(self) * size, size):
+        first, self._first = self._first, 0
+        for start in range(first * size, len(self) * size, size):
             batch = order[start : start + size]
             yield batch[self._shares.issue(len(batch))].tolist()
 

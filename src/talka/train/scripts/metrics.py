@@ -54,6 +54,12 @@ def last_metrics() -> dict[str, float | None]:
     return {} if _log is None else _log.last()
 
 
+def flush() -> None:
+    """Write and print what `log` has held back, at the end of a part of the work."""
+    if _log is not None:
+        _log.flush()
+
+
 class MetricLog:
     """Metrics of one rank: limits the rate of events and lines. Thread-safe.
 
