@@ -134,7 +134,7 @@ def fit(
 
     Raises
     ------
-    DivergedError
+    WorkerDivergedError
         If the loss or a gradient is not finite; it names the worker and the step. Workers that `fit`
         started report this and other errors in a `GangError`.
     """

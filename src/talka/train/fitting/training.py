@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from talka.channels import Group
-from talka.errors import DivergedError, InvalidValueError
+from talka.errors import InvalidValueError, WorkerDivergedError
 from talka.events.current import own_stream
 from talka.events.stream import Phase
 from talka.train.events import EpochDone
@@ -224,13 +224,13 @@ def make_plan(options: FitOptions, *, num_batches: int, num_workers: int) -> Rat
 
 
 def loss_value(loss: Any, *, rank: int, step: int) -> float:
-    """Return the loss of a batch. Raises DivergedError if it is not finite."""
+    """Return the loss of a batch. Raises WorkerDivergedError if it is not finite."""
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         given = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else loss
         raise InvalidValueError("loss", given, "a function that returns a tensor with one number")
     value = float(loss.detach())
     if not math.isfinite(value):
-        raise DivergedError(rank, step, "loss")
+        raise WorkerDivergedError(rank, step, "loss")
     return value
 
 
