@@ -1,4 +1,4 @@
-"""Rhythms: when workers synchronise, and what happens with the result. One file each.
+"""Rhythms decide when workers synchronise, and use the result. One file each.
 
 base.py         the protocol: a context manager around an unchanged loop
 every_step.py   average gradients in every step

@@ -50,7 +50,7 @@ class Exchanging:
 
 
 class Rhythm(ABC):
-    """When workers synchronise, and what happens with the result.
+    """A rhythm decides when workers synchronise, and uses the result.
 
     Every rhythm takes these options; each has further ones of its own. All workers must use the same.
 

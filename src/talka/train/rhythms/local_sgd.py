@@ -1,4 +1,4 @@
-"""Average what several steps changed (T8): every K steps, all workers meet at a common point.
+"""Average the changes of several steps (T8): every K steps, all workers meet at a common point.
 
     point     the parameters that all workers had after the last round
     change    a worker's parameters - point, after K steps of its own optimizer

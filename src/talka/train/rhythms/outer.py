@@ -1,4 +1,4 @@
-"""Outer optimizers: what is done with the averaged change of a round (T8).
+"""Outer optimizers, which apply the averaged change of a round (T8).
 
 A round gives the average of the changes that the workers made to a common starting point. Applied as
 it is, that is parameter averaging. An outer optimizer takes it as a step of its own:

@@ -1,1 +1,1 @@
-"""What happens to gradients before an exchange: momentum, learning rates, loss scales."""
+"""Transforms of gradients before an exchange: momentum, learning rates, loss scales."""

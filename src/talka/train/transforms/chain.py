@@ -1,4 +1,4 @@
-"""What happens to gradients, momentum and residuals before an exchange, in this order.
+"""Transforms of gradients, momentum and residuals before an exchange, in this order.
 
     between steps     restore the state if the last step was skipped     GradScaler
     first bucket      residuals x old learning rate / new one            learning rates
