@@ -50,6 +50,11 @@ class Stream:
                 raise RunDirectoryError(str(path.parent), error.strerror or "", advice) from error
             self.is_locked = _locked(self._file)
 
+    @property
+    def is_recorded(self) -> bool:
+        """True if events are written somewhere, not only passed to listeners."""
+        return self._file is not None or self._lines_to is not None
+
     def emit(self, event: Event) -> None:
         """Write an event to the file and call all listeners with it."""
         with self._lock:

@@ -1,13 +1,15 @@
 """Writes an event for each step or round: bytes, seconds by kind of work, residual norms."""
 
 import math
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from talka.compress import Layout
-from talka.events import Measured, Predicted, Stream
+from talka.events import RUN_DIR_VARIABLE, Measured, Predicted, Stream
+from talka.events.current import own_stream
 from talka.exchange import Exchange, Meter, Price, predict
 from talka.network import Network
 from talka.train.codec_rates import kept_rates
@@ -44,7 +46,10 @@ class Journal:
     """
 
     def __init__(self, run_dir: str | Path | None, network: Network | None) -> None:
-        self._run_dir, self._network = run_dir, network
+        own = None if run_dir is not None else own_stream().stream
+        self._own = own if own is not None and own.is_recorded else None
+        self._run_dir = run_dir or os.environ.get(RUN_DIR_VARIABLE)
+        self._network = network
         self._stream: Stream | None = None
         self.num_steps, self.compute_s = 0, 0.0
         self.total = Meter()
@@ -81,7 +86,7 @@ class Journal:
         delta = Meter()
         for exchange in used:
             delta += self._count(exchange)
-        if self._run_dir is not None:
+        if self._own is not None or self._run_dir is not None:
             self._write(used, delta, computed, info)
 
     def _count(self, exchange: Exchange) -> Meter:
@@ -128,11 +133,15 @@ class Journal:
         return self._prices[key]
 
     def _open(self, exchange: Exchange) -> Stream:
+        """Return the stream of this rank, or a file in the run directory that was given."""
         if self._stream is None:
-            assert self._run_dir is not None
-            folder = Path(self._run_dir)
-            folder.mkdir(parents=True, exist_ok=True)
-            self._stream = Stream(folder / f"events.rank-{exchange.rank}.jsonl")
+            if self._own is not None:
+                self._stream = self._own
+            else:
+                assert self._run_dir is not None
+                folder = Path(self._run_dir)
+                folder.mkdir(parents=True, exist_ok=True)
+                self._stream = Stream(folder / f"events.rank-{exchange.rank}.jsonl")
         return self._stream
 
     def _compare(self, exchange: Exchange, stream: Stream) -> None:
@@ -152,5 +161,6 @@ class Journal:
         if self._stream is not None:
             if self._pending.num_calls:
                 self._compare(exchange, self._stream)
-            self._stream.close()
+            if self._own is None:
+                self._stream.close()
             self._stream = None

@@ -5,7 +5,6 @@ and shapes of the parameters, opens and replaces the exchange, applies the trans
 saves its state, and writes an event for each step.
 """
 
-import os
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -22,7 +21,6 @@ from talka.compress import Compressor, Layout, State
 from talka.compress.layout import layout_of
 from talka.compress.protocol import NonFinite
 from talka.errors import HookClosedError
-from talka.events import RUN_DIR_VARIABLE
 from talka.exchange import Exchange, choose, open_exchange
 from talka.exchange.registry import codec_of
 from talka.exchange.transport import Members
@@ -88,7 +86,7 @@ class Replica:
         }
         self._momentum = momentum
         self._compressor, self._name = compressor, exchange
-        self._journal = Journal(run_dir or os.environ.get(RUN_DIR_VARIABLE), network)
+        self._journal = Journal(run_dir, network)
         self._open_parts = OpenParts(self._journal)
         self._closing = weakref.finalize(self, self._open_parts.close)
         self._futures: list[Future[Tensor]] = []
