@@ -33,6 +33,7 @@ bench: .venv/.installed-bench
 	$(BIN)/python -m benchmarks.compressors --preset smoke
 	$(BIN)/python -m benchmarks.collectives --preset smoke
 	$(BIN)/python -m benchmarks.slow_network --preset smoke
+	$(BIN)/python -m benchmarks.rhythm_predictions --preset smoke
 	$(BIN)/python -m benchmarks.parity --preset smoke
 	$(BIN)/python -m benchmarks.graph --preset smoke
 	$(BIN)/python -m benchmarks.graph_build --preset smoke

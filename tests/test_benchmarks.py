@@ -40,7 +40,8 @@ def test_the_smoke_preset_runs(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["collectives", "explain_exchanges", "graph_machines", "slow_network"]
+    "name",
+    ["collectives", "explain_exchanges", "graph_machines", "rhythm_predictions", "slow_network"],
 )
 def test_benchmarks_with_links_run_where_there_is_a_lab(name, lab_works, tmp_path):
     test_the_smoke_preset_runs(name, tmp_path)

@@ -1,0 +1,133 @@
+"""One rank of `benchmarks.rhythm_predictions`: price each rhythm, then train with it.
+
+Started by the lab, which sets RANK and the other variables. Rank 0 writes one JSON line per cell as soon
+as it is measured, so a failure keeps those before it.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import talka
+from benchmarks.explain_exchanges_rank import Gradients, largest, mean
+from benchmarks.models import BATCH, MODELS
+from talka.exchange import EXCHANGES, CodecRates, probe
+from talka.exchange.registry import default_name
+from talka.train.codec_rates import measure_codec
+from talka.train.codecs import attached_codec
+from talka.train.rhythms.pricing import rhythm_price
+from talka.train.rhythms.short_forms import parsed_rhythm
+
+NUM_WARM_UPS = 2
+"""Rounds before a measurement: compile, allocate, fill residuals."""
+MIN_ROUNDS, MAX_STEPS = 1, 300
+REPEATS = 3
+"""Measurements of a cell, of which the median counts."""
+
+
+class Loop:
+    """A training loop with a model of its own."""
+
+    def __init__(self, model):
+        self.model = MODELS[model]()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        generator = torch.Generator().manual_seed(dist.get_rank())
+        self._x = torch.randn(BATCH, 1, 28, 28, generator=generator)
+        self._y = torch.arange(BATCH) % 10
+
+    def steps(self, num_steps):
+        for _ in range(num_steps):
+            self.optimizer.zero_grad()
+            nn.functional.cross_entropy(self.model(self._x), self._y).backward()
+            self.optimizer.step()
+
+    def step_s(self, num_steps):
+        """Return the seconds per step; all ranks start at once, and the last one counts."""
+        dist.barrier()
+        start = time.perf_counter()
+        self.steps(num_steps)
+        return largest(time.perf_counter() - start) / num_steps
+
+
+def rhythm_of(form, loop, compressor):
+    """Return the rhythm of talka with a short form."""
+    options = {"compressor": compressor}
+    if form.name == "every-step":
+        return talka.train.EveryStep(loop.model, loop.optimizer, **options)
+    if form.name == "delayed":
+        return talka.train.Delayed(loop.model, loop.optimizer, delay=form.steps, **options)
+    return talka.train.LocalSGD(loop.model, loop.optimizer, every=form.steps, **options)
+
+
+def codec_rates(spec, sample):
+    """Return the mean of the rates that all ranks measure at the same time."""
+    dist.barrier()
+    return CodecRates(*(mean(rate) for rate in measure_codec(spec, sample.numel(), sample)))
+
+
+def measure(form, price, compute_s, args):
+    """Return the cell of a rhythm and a compressor."""
+    predicted = rhythm_price(form, price, compute_s)
+    period = predicted.steps_per_round
+    loop = Loop(args.model)
+    with rhythm_of(form, loop, price.spec) as rhythm:
+        loop.steps(NUM_WARM_UPS * period)
+        wanted = args.seconds / REPEATS / predicted.step_s
+        num_rounds = round(largest(max(MIN_ROUNDS, min(wanted, MAX_STEPS) / period)))
+        num_steps = num_rounds * period
+        before = rhythm.stats()["sent_bytes"]
+        seconds = sorted(loop.step_s(num_steps) for _ in range(REPEATS))
+        dist.barrier()
+    # Averages that are applied late are finished at the end of the rhythm.
+    sent = rhythm.stats()["sent_bytes"] - before
+    return {
+        "rhythm": str(form),
+        "compressor": price.spec,
+        "predicted_bytes": predicted.total_bytes / period,
+        "measured_bytes": mean(sent) * dist.get_world_size() / (REPEATS * num_steps),
+        "predicted_s": predicted.step_s,
+        "measured_s": seconds[REPEATS // 2],
+        "compute_s": compute_s,
+        "codec_s": predicted.codec_s,
+        "network_s": predicted.network_s,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=MODELS, required=True)
+    parser.add_argument("--rhythms", nargs="+", required=True)
+    parser.add_argument("--compressors", nargs="+", required=True)
+    parser.add_argument("--seconds", type=float, required=True, help="of a measurement, about")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    network = probe(seconds=max(0.2, args.seconds)).network()
+    gradients = Gradients(args.model)
+    layout, sample = gradients.layout, gradients.next()
+    alone = Loop(args.model)
+    alone.steps(3)
+    for spec in args.compressors:
+        codec = attached_codec(spec)
+        rates = codec_rates(spec, sample)
+        exchange = EXCHANGES[default_name(codec, dist.get_world_size())]
+        price = exchange.price(codec, layout, network, rates)
+        for name in args.rhythms:
+            num_steps = max(5, round(largest(args.seconds / 2 / alone.step_s(3))))
+            compute_s = alone.step_s(num_steps)
+            cell = measure(parsed_rhythm(name), price, compute_s, args)
+            if dist.get_rank() == 0:
+                with args.out.open("a") as file:
+                    file.write(json.dumps(cell) + "\n")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
