@@ -1,8 +1,8 @@
 """What a rank does in the tests of `fit`. Every function returns plain values."""
 
+import errno
 import importlib
 import os
-import signal
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import nn
 
 import talka
 from talka.errors import TalkaError
-from talka.train.fitting import state_files, training
+from talka.train.fitting import checkpoints, state_files, training
 
 FEATURES, CLASSES = 8, 4
 LOSS = nn.functional.cross_entropy
@@ -84,8 +84,9 @@ def resumed(worker, folder, stop_at, **options):
 def failing(worker, **options):
     """Return the error of a call of `fit`."""
     try:
-        if options.pop("nan_on", None) == worker.rank:
-            training.loss_value.__globals__["math"] = _Nan(int(options.pop("nan_at", 3)))
+        rank, step = options.pop("nan_at", (None, 0))
+        if rank == worker.rank:
+            training.loss_value.__globals__["math"] = _Nan(step)
         trained(worker, **options)
     except TalkaError as error:
         return [type(error).__name__, str(error)]
@@ -105,5 +106,20 @@ class _Nan:
         return self.left > 0
 
 
-def interrupted(worker):
-    os.kill(os.getpid(), signal.SIGINT)
+def full_disk(worker, folder):
+    """Return the error when the disk of rank 1 is full in the second epoch, and a restart's result."""
+    write, options = checkpoints.write_nested, {"checkpoint": folder}
+
+    def writing(path, value):
+        if worker.rank == 1 and value["optimizer"]["state"] and "step-00000012" in str(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, value)
+
+    checkpoints.write_nested = writing
+    error = failing(worker, **options)
+    checkpoints.write_nested = write
+    worker.barrier()
+    left = sorted(os.listdir(folder))
+    worker.barrier()
+    result = trained(worker, **options, resume=folder)[1]
+    return error, [len(result["losses"]), result["num_steps"]], left

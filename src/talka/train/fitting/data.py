@@ -11,7 +11,8 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_co
 from talka.errors import InvalidValueError
 
 Data: TypeAlias = Dataset[Any] | Sequence[Any]
-"""A Dataset whose items are pairs of an input and a target, or a tuple (x, y) of tensors or arrays."""
+"""A Dataset or list of pairs of an input and a target, or a tuple (x, y) of tensors or arrays."""
+_ARRAYS = Tensor | np.ndarray
 _ALLOWED = (
     "a Dataset with a length whose items are pairs (x, y), or a tuple (x, y) of tensors or arrays"
 )
@@ -49,9 +50,14 @@ class Samples:
         return batch[0], batch[1]
 
 
+def _holds_arrays(data: Sequence[Any]) -> bool:
+    """Return whether a sequence is meant as (x, y); a list can also hold pairs."""
+    return isinstance(data, tuple) or (len(data) == 2 and isinstance(data[0], _ARRAYS))
+
+
 def _dataset(data: Data, name: str) -> Any:
-    if isinstance(data, tuple | list):
-        if len(data) != 2 or not all(isinstance(part, Tensor | np.ndarray) for part in data):
+    if isinstance(data, tuple | list) and _holds_arrays(data):
+        if len(data) != 2 or not all(isinstance(part, _ARRAYS) for part in data):
             kinds = ", ".join(type(part).__name__ for part in data[:4])
             raise InvalidValueError(name, f"{type(data).__name__} of {kinds}", _ALLOWED)
         x, y = (torch.as_tensor(part) for part in data)

@@ -1,25 +1,45 @@
 """Restarts: the content of a checkpoint, and how a training continues from one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
+from talka.channels import Group
 from talka.errors import OptionError, SavedStateError
 from talka.train.fitting import checkpoints
 from talka.train.fitting.checkpoints import Content
+from talka.train.fitting.data import Samples
 from talka.train.fitting.making import spec_of
+from talka.train.fitting.options import FitOptions
 from talka.train.fitting.randomness import random_state, set_random_state
 from talka.train.fitting.record import Record, SampleSums
 from talka.train.fitting.state_files import model_values, set_model_values
+from talka.train.fitting.theorem import AveragedIterate
+from talka.train.rhythms.base import Rhythm
+from talka.train.rhythms.shares import Shares
 
-if TYPE_CHECKING:
-    from talka.train.fitting.training import Training
+
+class Restartable(Protocol):
+    """The parts of a training that a checkpoint has."""
+
+    options: FitOptions
+    group: Group
+    model: nn.Module
+    samples: Samples
+    optimizer: Optimizer
+    shares: Shares
+    rhythm: Rhythm
+    iterate: AveragedIterate | None
+    record: Record
+    totals: SampleSums
+    best: dict[str, Tensor] | None
 
 
 class Restarts:
     """Saves and loads the state of a training on one worker."""
 
-    def __init__(self, training: "Training") -> None:
+    def __init__(self, training: Restartable) -> None:
         self._training = training
         self._loaded: Content | None = None
         self._is_same_number = True
