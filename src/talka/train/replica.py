@@ -170,7 +170,7 @@ class Replica:
                 self.at_step_start()
             self.transforms.begin_step(exchange)
         if self.transforms.is_warming_up:
-            exchange = self._dense_exchange()
+            exchange = self.dense_exchange()
         self.transforms.apply(flat, layout)
         if unused is not None:
             unused.before_exchange(exchange, layout)
@@ -179,7 +179,7 @@ class Replica:
 
     def average_exactly(self, flat: Tensor, layout: Layout) -> "Future[Tensor]":
         """Average a vector over all workers in place, without compression or transforms."""
-        exchange = self._dense_exchange()
+        exchange = self.dense_exchange()
         self._used[exchange] = (*self._used.get(exchange, ()), *layout)
         return self._put(exchange, flat, layout)
 
@@ -227,8 +227,12 @@ class Replica:
         """Note that computing continues, also if there was nothing to wait for."""
         self._journal.resumes()
 
-    def _dense_exchange(self) -> Exchange:
-        """Return the exchange without compression: for the warm-up of FrozenAdam, and for buffers."""
+    def dense_exchange(self) -> Exchange:
+        """Return the exchange without compression: for the warm-up of FrozenAdam, and for buffers.
+
+        Exchanges must be opened in the same order on all workers: one that may be first used at
+        different times, or not at all after a failure, is opened at the start.
+        """
         parts, nonfinite = self._open_parts, self.exchange.nonfinite
         if parts.dense is None:
             parts.dense = open_exchange("none", group=self._group, nonfinite=nonfinite)

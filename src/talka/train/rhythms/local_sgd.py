@@ -149,6 +149,7 @@ class LocalSGD(Rhythm):
             )
 
     def _start(self) -> None:
+        self.replica.dense_exchange()
         self._remember_point()
         if self.shares is not None:
             self.shares.join(self.rank, self.num_workers)
