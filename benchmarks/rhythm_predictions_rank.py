@@ -6,6 +6,7 @@ as it is measured, so a failure keeps those before it.
 
 import argparse
 import json
+import statistics
 import time
 from pathlib import Path
 
@@ -21,11 +22,13 @@ from talka.exchange.registry import default_name
 from talka.train.codec_rates import measure_codec
 from talka.train.codecs import attached_codec
 from talka.train.rhythms.pricing import rhythm_price
-from talka.train.rhythms.short_forms import parsed_rhythm
+from talka.train.rhythms.short_forms import rhythm_of as config_of
 
 NUM_WARM_UPS = 2
 """Rounds before a measurement: compile, allocate, fill residuals."""
 MIN_ROUNDS, MAX_STEPS = 1, 300
+MIN_DELAYED_STEPS = 10
+"""Steps of a measurement with a delay: its first one does not wait."""
 REPEATS = 3
 """Measurements of a cell, of which the median counts."""
 
@@ -70,28 +73,34 @@ def codec_rates(spec, sample):
     return CodecRates(*(mean(rate) for rate in measure_codec(spec, sample.numel(), sample)))
 
 
-def measure(form, price, compute_s, args):
-    """Return the cell of a rhythm and a compressor."""
-    predicted = rhythm_price(form, price, compute_s)
+def measure(form, price, alone, args):
+    """Return the cell of a rhythm and a compressor; computing is measured in turns with it."""
+    predicted = rhythm_price(form, price, alone.step_s(5))
     period = predicted.steps_per_round
     loop = Loop(args.model)
+    wanted = args.seconds / REPEATS / predicted.step_s
+    num_rounds = round(largest(max(MIN_ROUNDS, min(wanted, MAX_STEPS) / period)))
+    if form.name == "delayed":
+        num_rounds = max(num_rounds, MIN_DELAYED_STEPS)
+    num_steps = num_rounds * period
+    num_alone = max(3, round(args.seconds / REPEATS / predicted.compute_s / 2))
+    num_alone = round(largest(num_alone))
+    seconds, computing = [], []
     with rhythm_of(form, loop, price.spec) as rhythm:
         loop.steps(NUM_WARM_UPS * period)
-        wanted = args.seconds / REPEATS / predicted.step_s
-        num_rounds = round(largest(max(MIN_ROUNDS, min(wanted, MAX_STEPS) / period)))
-        num_steps = num_rounds * period
-        before = rhythm.stats()["sent_bytes"]
-        seconds = sorted(loop.step_s(num_steps) for _ in range(REPEATS))
-        dist.barrier()
-    # Averages that are applied late are finished at the end of the rhythm.
-    sent = rhythm.stats()["sent_bytes"] - before
+        for _ in range(REPEATS):
+            seconds.append(loop.step_s(num_steps))
+            computing.append(alone.step_s(num_alone))
+    compute_s = statistics.median(computing)
+    predicted = rhythm_price(form, price, compute_s)
+    sent_bytes = rhythm.stats()["sent_bytes"] / rhythm.replica.num_steps
     return {
         "rhythm": str(form),
         "compressor": price.spec,
         "predicted_bytes": predicted.total_bytes / period,
-        "measured_bytes": mean(sent) * dist.get_world_size() / (REPEATS * num_steps),
+        "measured_bytes": mean(sent_bytes) * dist.get_world_size(),
         "predicted_s": predicted.step_s,
-        "measured_s": seconds[REPEATS // 2],
+        "measured_s": statistics.median(seconds),
         "compute_s": compute_s,
         "codec_s": predicted.codec_s,
         "network_s": predicted.network_s,
@@ -119,9 +128,7 @@ def main():
         exchange = EXCHANGES[default_name(codec, dist.get_world_size())]
         price = exchange.price(codec, layout, network, rates)
         for name in args.rhythms:
-            num_steps = max(5, round(largest(args.seconds / 2 / alone.step_s(3))))
-            compute_s = alone.step_s(num_steps)
-            cell = measure(parsed_rhythm(name), price, compute_s, args)
+            cell = measure(config_of(name), price, alone, args)
             if dist.get_rank() == 0:
                 with args.out.open("a") as file:
                     file.write(json.dumps(cell) + "\n")
