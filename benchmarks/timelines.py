@@ -7,6 +7,7 @@ lower ones its exchange: encoding, waiting for others, the network, decoding.
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -19,7 +20,7 @@ from talka.units import format_seconds
 
 WIDTH, LABEL_WIDTH, RIGHT = 760, 76, 14
 ROW_HEIGHT, BAR_HEIGHT, LEGEND_HEIGHT, AXIS_HEIGHT = 40, 14, 26, 24
-NUM_TICKS = 5
+MAX_TICKS = 6
 INK, QUIET, LINE = "#1f2328", "#57606a", "#d0d7de"
 
 
@@ -73,15 +74,22 @@ def _legend(y):
 
 def _axis(seconds, pixels_per_s, top, bottom):
     lines = []
-    for tick in range(NUM_TICKS + 1):
-        x = LABEL_WIDTH + pixels_per_s * seconds * tick / NUM_TICKS
-        anchor = "end" if tick == NUM_TICKS else "middle"
+    tick_s = _round_number(seconds / MAX_TICKS)
+    for tick in range(math.floor(seconds / tick_s) + 1):
+        x = LABEL_WIDTH + pixels_per_s * tick * tick_s
+        anchor = "end" if x > WIDTH - 30 else "middle"
         lines.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="{LINE}"/>')
         lines.append(
             f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="{anchor}" fill="{QUIET}">'
-            f"{format_seconds(seconds * tick / NUM_TICKS)}</text>"
+            f"{format_seconds(tick * tick_s)}</text>"
         )
     return lines
+
+
+def _round_number(least):
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= least)
 
 
 def main():
