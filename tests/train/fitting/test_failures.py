@@ -137,7 +137,11 @@ def test_all_ranks_report_what_is_wrong(engine, tmp_path):
     for folder in (tmp_path / "incomplete").iterdir():
         (folder / "checkpoint.json").unlink()
     cases = [
-        ({"nan_at": (1, 6)}, "DivergedError", "in step 7, 'loss' became NaN or infinite on rank 1"),
+        (
+            {"nan_at": (1, 6)},
+            "WorkerDivergedError",
+            "in step 7, 'loss' became NaN or infinite on rank 1",
+        ),
         ({"resume": str(tmp_path / "model")}, "SavedStateError", "its checksum does not match"),
         ({"resume": str(tmp_path / "own")}, "SavedStateError", "its checksum does not match"),
         ({"resume": str(tmp_path / "rhythm")}, "SavedStateError", "its checksum does not match"),
