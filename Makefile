@@ -35,6 +35,8 @@ bench: .venv/.installed-bench
 	$(BIN)/python -m benchmarks.slow_network --preset smoke
 	$(BIN)/python -m benchmarks.rhythm_predictions --preset smoke
 	$(BIN)/python -m benchmarks.parity --preset smoke
+	$(BIN)/python -m benchmarks.rhythm_accuracy --preset smoke
+	$(BIN)/python -m benchmarks.rhythms --preset smoke
 	$(BIN)/python -m benchmarks.graph --preset smoke
 	$(BIN)/python -m benchmarks.graph_build --preset smoke
 	$(BIN)/python -m benchmarks.graph_machines --preset smoke

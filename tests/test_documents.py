@@ -83,7 +83,7 @@ def test_every_example_runs_and_is_short(example):
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_every_recipe_for_a_trainer_runs_under_torchrun_and_is_short(recipe, tmp_path):
     assert len(recipe.read_text().splitlines()) <= 60
-    [command] = re.findall(r"^    torchrun (.*)$", recipe.read_text(), re.MULTILINE)
+    [command] = re.findall(r"^ *torchrun (.*)$", recipe.read_text(), re.MULTILINE)
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *shlex.split(command)[:-1], str(recipe)],
         cwd=tmp_path,

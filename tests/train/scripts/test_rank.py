@@ -1,5 +1,7 @@
 """How the end of a script becomes the end of its rank, and the environment of ranks."""
 
+import sys
+
 import pytest
 
 from talka.engine.gangs.spec import RankFailed
@@ -33,7 +35,8 @@ def test_exit_code_0_is_success(tmp_path, argument):
          "raised ZeroDivisionError: division by zero", "3\n"),
     ],
 )  # fmt: skip
-def test_every_other_end_is_described(tmp_path, capsys, source, how, shown):
+def test_every_other_end_is_described(tmp_path, capsys, monkeypatch, source, how, shown):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)  # torch adds one per process group
     with pytest.raises(RankFailed) as failed:
         run(tmp_path, source)
     assert failed.value.how == how
