@@ -83,7 +83,7 @@ PRESETS = {
         "uplink": list(UPLINK),
         "stragglers": list(STRAGGLER),
         "max_steps": 960,
-        "repeats": 3,
+        "repeats": 1,
         "rate": 1e8,
     },
 }
