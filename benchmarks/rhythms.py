@@ -6,8 +6,8 @@
 Fashion-MNIST, an MLP of 2.91 million parameters, batches of 128 images, SGD with momentum 0.9. Four
 hosts in a lab, one rank each, with 0.45 cores each, so that no host lends its cores to another one while
 it waits. Peers are DDP, its fp16 hook, torch's own PostLocalSGD, and one process with all cores and no
-network. Every rhythm has the setting that was best
-for it at that rate. Accuracy is looked at every 24 steps; the clock stops meanwhile. Bytes are counted
+network. Settings are the best of
+the few that were tried. Accuracy is looked at every 24 steps; the clock stops meanwhile. Bytes are counted
 at the interfaces.
 
 First table: 100 Mbit/s. Second: 10 Mbit/s with 20 ms, a home uplink. Third: seconds of a step if one of

@@ -60,7 +60,7 @@ class TrainingRound(NamedTuple):
 
     @property
     def awaited(self) -> str | None:
-        """Worker that the others waited for; None if there are no others."""
+        """Worker that the others waited for; None for a single worker."""
         if len(self.workers) < 2:
             return None
         return min(self.workers, key=lambda name: (self.workers[name].wait_s, natural_order(name)))

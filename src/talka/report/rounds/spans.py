@@ -1,4 +1,4 @@
-"""When each worker computed, encoded, waited and decoded in a few rounds, from the end of each.
+"""Times of computing, encoding, waiting and decoding of each worker in a few rounds.
 
 An event has the time at which the exchange of a round ended, and seconds by kind of work:
 

@@ -31,8 +31,7 @@ from talka.train.transforms.frozen_adam import FrozenAdam
 class Delayed(EveryStep):
     """Averages gradients in every step, and applies each average `delay` steps later.
 
-    With `delay=0` it is EveryStep. Larger learning rates become unstable with a delay: for one step,
-    about half of the largest rate without it.
+    With `delay=0` it is EveryStep. With a delay, learning rates that suit EveryStep can be too large.
 
     Parameters
     ----------
